@@ -8,7 +8,7 @@ import io
 import os
 import tarfile
 
-LIMIT_MIB = 8
+LIMIT_MIB = 12
 MOST_RAW = 10 * LIMIT_MIB << 20  # bytes; a larger folder would take long to pack, and would not fit
 ARCHIVE = "kept.tar"
 

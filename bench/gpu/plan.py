@@ -11,6 +11,7 @@ import steps_decode
 import steps_engine
 import steps_machine
 import steps_models
+import steps_python
 import steps_staging
 import steps_train
 
@@ -69,6 +70,9 @@ CALLS = (
         Step("slicing", 5, 20, steps_staging.slicing),
         Step("normalise", 5, 20, steps_staging.normalise),
         Step("decode", 50, 85, steps_decode.decode, data=True),
+    )),
+    Call("python", "PyTorch and JAX fed by the Python package", (
+        Step("python", 50, 150, steps_python.python, data=True),
     )),
     Call("cifar", "CIFAR-10 through the real feed beside airbench94, seed by seed", (
         Step("cifar", 120, 400, steps_train.cifar, data=True),

@@ -39,6 +39,14 @@ class Making(InFolder):
                                     "  NEEDED               libcuda.so.1\n  NEEDED               libc.so.6\n")
         self.assertEqual(bundle.cuda_libraries(["plugin"]), ["libcublasLt.so.13", "libcudnn.so.9", "libnvrtc.so.13"])
 
+    def test_takes_wheels_along_and_refuses_a_folder_without(self):
+        write_program(self.path("made", "stoker-1.whl"), "")
+        bundle.copy_wheels(argparse.Namespace(wheels=self.path("made"), out=self.path("out")))
+        self.assertEqual(os.listdir(self.path("out", "wheels")), ["stoker-1.whl"])
+        with self.assertRaises(SystemExit) as ended:
+            bundle.copy_wheels(argparse.Namespace(wheels=self.path("out"), out=self.path("out")))
+        self.assertIn("there is no wheel in it", ended.exception.code)
+
     def test_takes_airbench_along_where_gpu_check_finds_it(self):
         write_program(self.path("clone", "legacy", "airbench94.py"), "# a clone's\n")
         given = argparse.Namespace(airbench=layout.find_airbench(self.path("clone")), out=self.path("out"))

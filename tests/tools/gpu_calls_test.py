@@ -275,10 +275,11 @@ class Plan(unittest.TestCase):
     def test_it_is_the_first_hour_in_its_order(self):
         self.assertEqual([[step.name for step in call.steps] for call in plan.CALLS], [
             ["machine", "torch", "device tests", "engine tests", "collective tests", "first steps", "sanitizer"],
-            ["models", "exchanges"], ["table", "fusions", "ncu"], ["resnet50"], ["jpeg", "staging", "slots", "feeds", "slicing", "normalise", "decode"], ["cifar"],
+            ["models", "exchanges"], ["table", "fusions", "ncu"], ["resnet50"], ["jpeg", "staging", "slots", "feeds", "slicing", "normalise", "decode"],
+            ["python"], ["cifar"],
             ["autotune"]])
         self.assertEqual({step.name for step in plan.STEPS.values() if step.data},
-                         {"models", "exchanges", "resnet50", "jpeg", "slots", "feeds", "decode", "cifar", "autotune"})
+                         {"models", "exchanges", "resnet50", "jpeg", "slots", "feeds", "decode", "python", "cifar", "autotune"})
         self.assertEqual(list(steps_engine.FIRST_STEPS.values())[0], ["--batch", "64", "--fp32", "--no-graphs", "--no-autotune"])
         self.assertEqual(len(plan.STEPS), sum(len(call.steps) for call in plan.CALLS))  # no name occurs twice
 

@@ -78,6 +78,12 @@ if words[0] == "-c":
     if "find_spec" not in words[1]:
         print(json.dumps({{"torch": "2.11", "sees_a_gpu": True}}))
     sys.exit(0)
+if words[:3] == ["-m", "pip", "install"]:
+    os.makedirs(words[words.index("--target") + 1], exist_ok=True)
+    sys.exit(not words[-1].endswith(".whl"))
+if words[0].endswith("torch_loader.py"):
+    print(json.dumps({{"package": os.environ["PYTHONPATH"], "rates": {{"stoker": 9.0}}}}))
+    sys.exit(0)
 rate = {{"none": 2000.0, "default": 3000.0, "max-autotune": 3100.0}}[words[words.index("--compile") + 1]] if "--compile" in words else 1000.0
 if "TORCHINDUCTOR_CACHE_DIR" in os.environ:
     open(os.environ["TORCHINDUCTOR_CACHE_DIR"] + "/kernel", "w").write("compiled")
@@ -92,7 +98,7 @@ class OnFakes(InFolder):
         super().setUp()
         for name, text in (("build/stoker", STOKER), ("build/bench/cuda_step_bench", STEP_BENCH), ("bin/ncu", NCU),
                            ("bin/compute-sanitizer", SANITIZER), ("bin/nvidia-smi", SMI), ("bin/python", PYTHON.format(python=sys.executable)),
-                           ("clone/airbench94.py", ""),
+                           ("clone/airbench94.py", ""), ("wheels/stoker-1.whl", ""),
                            *((f"build/cuda_{part}_test", TEST) for part in ("device", "engine", "collective"))):
             write_program(self.path(*name.split("/")), text)
         self.change(os.environ, "PATH", f"{self.path('bin')}:{os.environ['PATH']}")
@@ -110,7 +116,7 @@ class OnFakes(InFolder):
         shutil.rmtree(self.path("work"), ignore_errors=True)
         self.addCleanup(setattr, sys, "argv", sys.argv)
         sys.argv = ["gpu-check", "--next", "--build", self.path("build"), "--out", self.path("out"), "--work", self.path("work"), "--python",
-                    self.path("bin", "python"), "--airbench", self.path("clone")]
+                    self.path("bin", "python"), "--airbench", self.path("clone"), "--wheels", self.path("wheels")]
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             return gpu_check.main(), said.getvalue()
@@ -173,6 +179,11 @@ class OnFakes(InFolder):
         self.assertNotIn("failed", found["exchanges"]["int8"])
         self.assertGreater(found["exchanges"]["int8"]["largest_difference"], 1e-4)
         self.assertIn("the losses differ from the CPU's by", found["exchanges"]["1bit"]["failed"])
+
+    def test_the_python_package_is_that_of_the_wheels_or_of_the_build(self):
+        for _ in range(6):
+            self.call()
+        self.assertEqual(self.results()["python"]["package"], self.path("work", "site"))
 
     def test_a_library_of_cuda_that_is_missing_is_a_failure_of_the_first_step(self):
         real = gpu_check.layout.from_build
