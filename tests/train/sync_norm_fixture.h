@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/train/gradient_fixture.h"
+#include "train/collective/norm_exchange.h"
 
 namespace stoker {
 
@@ -110,6 +111,27 @@ class SyncReplicas {
   const NetSpec net_;
   const SyncShape shape_;
   std::vector<std::unique_ptr<Engine>> engines_;
+};
+
+// CPU engines with `workers` of each replica, in turn.
+class CpuReplicas {
+ public:
+  CpuReplicas(const NetSpec& net, const SyncShape& shape, Precision precision,
+              const std::vector<int>& workers, bool synchronised = true)
+      : norms_(shape.replicas, shape.micro_batches, static_cast<size_t>(most_numbers(net))),
+        engines_(net, shape, precision, [&](EngineOptions options) {
+          options.workers = workers[static_cast<size_t>(options.rank) % workers.size()];
+          if (synchronised) options.norms = &norms_;
+          return started_engine(net, options);
+        }) {}
+
+  SyncReplicas& all() { return engines_; }
+  SyncReplicas* operator->() { return &engines_; }
+  Engine& operator[](int rank) { return engines_[rank]; }
+
+ private:
+  NormExchange norms_;
+  SyncReplicas engines_;
 };
 
 inline int add_norm(NetBuilder& n, const std::string& name, int x) {

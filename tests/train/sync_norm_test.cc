@@ -15,27 +15,6 @@
 namespace stoker {
 namespace {
 
-// CPU engines with `workers` of each replica, in turn.
-class Replicas {
- public:
-  Replicas(const NetSpec& net, const SyncShape& shape, Precision precision,
-           const std::vector<int>& workers, bool synchronised = true)
-      : norms_(shape.replicas, shape.micro_batches, static_cast<size_t>(most_numbers(net))),
-        engines_(net, shape, precision, [&](EngineOptions options) {
-          options.workers = workers[static_cast<size_t>(options.rank) % workers.size()];
-          if (synchronised) options.norms = &norms_;
-          return started_engine(net, options);
-        }) {}
-
-  SyncReplicas& all() { return engines_; }
-  SyncReplicas* operator->() { return &engines_; }
-  Engine& operator[](int rank) { return engines_[rank]; }
-
- private:
-  NormExchange norms_;
-  SyncReplicas engines_;
-};
-
 // A whole net learns as one engine that has all rows in one micro-batch, and otherwise than
 // replicas with norms of their own. It has no ReLU, over whose edge rounding moves values.
 TEST(SyncNorm, ReplicasAreOneEngineWithAllTheirRows) {
@@ -43,8 +22,8 @@ TEST(SyncNorm, ReplicasAreOneEngineWithAllTheirRows) {
   const SyncShape shape{4, 1, 4};
   const TestSgd sgd{0.02f, 5e-4f, 0.9f, true};
   const auto whole = started_engine(net, engine_options(shape.united(), shape.united()));
-  Replicas together(net, shape, Precision::fp32, {1});
-  Replicas apart(net, shape, Precision::fp32, {1}, false);
+  CpuReplicas together(net, shape, Precision::fp32, {1});
+  CpuReplicas apart(net, shape, Precision::fp32, {1}, false);
   for (uint32_t step = 0; step < 3; ++step) {
     train_step(*whole, united_rows(net, shape, 0, step), sgd);
     together->step(step, sgd);
@@ -70,7 +49,7 @@ TEST_P(SyncNormTest, AMicroBatchHoldsTheRowsOfAllReplicas) {
   const NetSpec net = many_norms();
   for (const SyncShape& shape : {SyncShape{2, 1, 4}, SyncShape{4, 1, 2}, SyncShape{3, 3, 2}}) {
     SCOPED_TRACE(std::to_string(shape.replicas) + " replicas");
-    Replicas replicas(net, shape, GetParam(), {2});
+    CpuReplicas replicas(net, shape, GetParam(), {2});
     expect_united_step(net, replicas.all(), fp32());
   }
 }
@@ -81,7 +60,7 @@ TEST_P(SyncNormTest, NeitherWorkersNorTimingLeaveATrace) {
   std::vector<Trained> all;
   for (const std::vector<int>& workers :
        std::vector<std::vector<int>>{{1}, {1}, {2}, {4}, {1, 4, 2}, {1, 4, 2}}) {
-    Replicas replicas(net, shape, GetParam(), workers);
+    CpuReplicas replicas(net, shape, GetParam(), workers);
     for (uint32_t step = 0; step < 3; ++step) replicas->step(step);
     for (int rank = 0; rank < shape.replicas; ++rank) all.push_back(state_of(replicas[rank]));
   }
@@ -102,7 +81,7 @@ TEST_P(SyncNormTest, FrozenPartsChangeNothingElse) {
   args.tensors = tensors;
   std::vector<std::vector<float>> trained;
   for (const bool expected : {false, true}) {
-    Replicas replicas(net, shape, GetParam(), {2});
+    CpuReplicas replicas(net, shape, GetParam(), {2});
     for (uint32_t step = 0; step < 2; ++step) {
       for (int rank = 0; rank < shape.replicas && expected; ++rank) {
         replicas[rank].expect_frozen(tensors);
@@ -119,7 +98,7 @@ TEST_P(SyncNormTest, FrozenPartsChangeNothingElse) {
 TEST_P(SyncNormTest, EvaluationMeetsNobody) {
   const NetSpec net = many_norms();
   const SyncShape shape{2, 1, 4};
-  Replicas together(net, shape, GetParam(), {1}), apart(net, shape, GetParam(), {1}, false);
+  CpuReplicas together(net, shape, GetParam(), {1}), apart(net, shape, GetParam(), {1}, false);
   const TestBatch batch = make_batch(net, shape.rows, 3);
   std::vector<float> a(4 * 5), b(4 * 5);
   together[1].forward(batch.rows(), {}, false, a);  // alone
