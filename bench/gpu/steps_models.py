@@ -21,6 +21,7 @@ LARGEST_OF_1BIT = 0.05
 EXCHANGES = {
     "all-reduce:device": [], "all-reduce:host": ["--reduce", "all-reduce:host"],
     "parameter-server:device": ["--reduce", "parameter-server:device"], "independent": ["--reduce", "independent"],
+    "sync batch norm": ["--sync-batch-norm"],
     **{wire: ["--reduce", "all-reduce:host", "--grad-wire", wire] for wire in ("bf16", "int8", "1bit")},
 }
 # What the CPU's replicas do in place of what only devices have.

@@ -173,6 +173,19 @@ class HostOps final : public DeviceOps {
   void norm_backward(const NormShape& s, const NormBackward& a) override {
     queue_.push([=] { host::norm_backward(s, a); });
   }
+  void norm_statistics(const NormShape& s, const NormForward& a, float* own) override {
+    queue_.push([=] { host::norm_statistics(s, a, own); });
+  }
+  void norm_united(const NormShape& s, const NormForward& a, const NormReplicas& all) override {
+    queue_.push([=] { host::norm_united(s, a, all); });
+  }
+  void norm_backward_sums(const NormShape& s, const NormBackward& a, float* own) override {
+    queue_.push([=] { host::norm_backward_sums(s, a, own); });
+  }
+  void norm_backward_united(const NormShape& s, const NormBackward& a,
+                            const NormReplicas& all) override {
+    queue_.push([=] { host::norm_backward_united(s, a, all); });
+  }
 
   void activate(Activation kind, int64_t count, Precision type, const void* x, void* y) override {
     queue_.push([=] {

@@ -60,6 +60,10 @@ void convolve(ConvPass pass, const ConvShape& s, const void* a, const void* b, v
 void norm_training(const NormShape& s, const NormForward& a);
 void norm_inference(const NormShape& s, const NormForward& a);
 void norm_backward(const NormShape& s, const NormBackward& a);
+void norm_statistics(const NormShape& s, const NormForward& a, float* own);
+void norm_united(const NormShape& s, const NormForward& a, const NormReplicas& all);
+void norm_backward_sums(const NormShape& s, const NormBackward& a, float* own);
+void norm_backward_united(const NormShape& s, const NormBackward& a, const NormReplicas& all);
 void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps);
 void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps, void* dx);
 void average_pool(const PoolShape& s, const void* x, void* y);

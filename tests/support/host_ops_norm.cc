@@ -28,34 +28,71 @@ void apply(const NormShape& s, const NormForward& a, const float* scale, const f
   }
 }
 
+void poison(void* scratch, int channels) {
+  std::memset(scratch, 0xff, static_cast<size_t>(channel_scratch_bytes(channels)));
+}
+
+template <typename T>
+device::NormStatistics statistics_of(const NormShape& s, const NormForward& a, int c) {
+  const auto count = static_cast<double>(s.pixels);
+  if (a.sums != nullptr) {
+    return device::norm_statistics(a.sums[c], a.sums[s.channels + c], 0, count);
+  }
+  const float origin = load<T>(a.x, c);
+  double sum = 0, squares = 0;
+  for (int64_t p = 0; p < s.pixels; ++p) {
+    device::Moments m;
+    m.add(load<T>(a.x, p * s.channels + c), origin);
+    sum += m.sum;
+    squares += m.squares;
+  }
+  return device::norm_statistics(sum, squares, origin, count);
+}
+
+void write_channel(const NormShape& s, const NormForward& a, int c,
+                   const device::NormStatistics& of) {
+  const device::NormChannel channel =
+      device::norm_channel(of, s.eps, a.gamma[c], a.beta[c], a.running_mean[c]);
+  plane(a.planes, NormPlane::mean, s.channels)[c] = channel.mean;
+  plane(a.planes, NormPlane::inverse, s.channels)[c] = channel.inverse;
+  plane(a.planes, NormPlane::scale, s.channels)[c] = channel.scale;
+  plane(a.planes, NormPlane::shift, s.channels)[c] = channel.shift;
+  a.moments[c] = channel.distance;
+  a.moments[s.channels + c] = channel.moment;
+}
+
+template <typename T>
+void apply_planes(const NormShape& s, const NormForward& a) {
+  apply<T>(s, a, plane(a.planes, NormPlane::scale, s.channels),
+           plane(a.planes, NormPlane::shift, s.channels));
+}
+
 }  // namespace
 
 void norm_training(const NormShape& s, const NormForward& a) {
-  std::memset(a.scratch, 0xff, static_cast<size_t>(channel_scratch_bytes(s.channels)));
+  poison(a.scratch, s.channels);
+  with_type(s.type, [&]<typename T>(Tag<T>) {
+    for (int c = 0; c < s.channels; ++c) write_channel(s, a, c, statistics_of<T>(s, a, c));
+    apply_planes<T>(s, a);
+  });
+}
+
+void norm_statistics(const NormShape& s, const NormForward& a, float* own) {
+  poison(a.scratch, s.channels);
   with_type(s.type, [&]<typename T>(Tag<T>) {
     for (int c = 0; c < s.channels; ++c) {
-      const float origin = a.sums != nullptr ? 0 : load<T>(a.x, c);
-      double sum = a.sums != nullptr ? a.sums[c] : 0;
-      double squares = a.sums != nullptr ? a.sums[s.channels + c] : 0;
-      for (int64_t p = 0; p < s.pixels && a.sums == nullptr; ++p) {
-        device::Moments m;
-        m.add(load<T>(a.x, p * s.channels + c), origin);
-        sum += m.sum;
-        squares += m.squares;
-      }
-      const device::NormChannel channel =
-          device::norm_channel(sum, squares, origin, static_cast<double>(s.pixels), s.eps,
-                               a.gamma[c], a.beta[c], a.running_mean[c]);
-      plane(a.planes, NormPlane::mean, s.channels)[c] = channel.mean;
-      plane(a.planes, NormPlane::inverse, s.channels)[c] = channel.inverse;
-      plane(a.planes, NormPlane::scale, s.channels)[c] = channel.scale;
-      plane(a.planes, NormPlane::shift, s.channels)[c] = channel.shift;
-      a.moments[c] = channel.distance;
-      a.moments[s.channels + c] = channel.moment;
+      const device::NormStatistics of = statistics_of<T>(s, a, c);
+      own[c] = static_cast<float>(of.mean);
+      own[s.channels + c] = static_cast<float>(of.variance);
     }
-    apply<T>(s, a, plane(a.planes, NormPlane::scale, s.channels),
-             plane(a.planes, NormPlane::shift, s.channels));
   });
+}
+
+void norm_united(const NormShape& s, const NormForward& a, const NormReplicas& all) {
+  for (int c = 0; c < s.channels; ++c) {
+    write_channel(s, a, c, device::united_statistics(all, s.channels, c));
+  }
+  with_type(s.type, [&]<typename T>(Tag<T>) { apply_planes<T>(s, a); });
 }
 
 void norm_inference(const NormShape& s, const NormForward& a) {
@@ -67,44 +104,99 @@ void norm_inference(const NormShape& s, const NormForward& a) {
   with_type(s.type, [&]<typename T>(Tag<T>) { apply<T>(s, a, scale.data(), shift.data()); });
 }
 
-void norm_backward(const NormShape& s, const NormBackward& a) {
-  std::memset(a.scratch, 0xff, static_cast<size_t>(channel_scratch_bytes(s.channels)));
-  auto* planes = const_cast<float*>(a.planes);
-  const float* scale = plane(planes, NormPlane::scale, s.channels);
-  const float* shift = plane(planes, NormPlane::shift, s.channels);
-  const float* mean = plane(planes, NormPlane::mean, s.channels);
-  const float* inverse = plane(planes, NormPlane::inverse, s.channels);
-  const bool masked = a.mask != nullptr;
-  const int width = norm_mask_width(s);
-  with_type(s.type, [&]<typename T>(Tag<T>) {
-    std::vector<double> sum(s.channels, 0.0), product(s.channels, 0.0);
-    const auto gradient = [&](int64_t i) {
-      const int64_t c = i % s.channels;
-      const float dy = load<T>(a.dy, i) + (a.dy2 != nullptr ? load<T>(a.dy2, i) : 0.0f);
-      const bool kept = masked && (a.mask[i / width] >> i % width & 1) != 0;
-      return device::gradient_behind(s.activation, masked, kept, dy, load<T>(a.x, i), scale[c],
-                                     shift[c]);
-    };
-    for (int64_t i = 0; i < s.pixels * s.channels; ++i) {
-      const int64_t c = i % s.channels;
+namespace {
+
+// What a pass of the backward reads: the gradient before the activation, and the planes.
+template <typename T>
+class Back {
+ public:
+  Back(const NormShape& s, const NormBackward& a) : s_(s), a_(a) {}
+
+  float gradient(int64_t i) const {
+    const int64_t c = i % s_.channels;
+    const int width = norm_mask_width(s_);
+    const float dy = load<T>(a_.dy, i) + (a_.dy2 != nullptr ? load<T>(a_.dy2, i) : 0.0f);
+    const bool masked = a_.mask != nullptr;
+    const bool kept = masked && (a_.mask[i / width] >> i % width & 1) != 0;
+    return device::gradient_behind(s_.activation, masked, kept, dy, load<T>(a_.x, i),
+                                   at(NormPlane::scale, c), at(NormPlane::shift, c));
+  }
+
+  // Also writes the residual's gradient.
+  std::vector<device::NormSums> sums() const {
+    std::vector<device::NormSums> sums(static_cast<size_t>(s_.channels), device::NormSums{0, 0});
+    for (int64_t i = 0; i < s_.pixels * s_.channels; ++i) {
+      const int64_t c = i % s_.channels;
       const float g = gradient(i);
-      sum[c] += g;
-      product[c] += static_cast<double>(g) * (load<T>(a.x, i) - mean[c]);
-      if (a.dresidual != nullptr) store<T>(a.dresidual, i, g);
+      sums[c].sum += g;
+      sums[c].product += static_cast<double>(g) * (load<T>(a_.x, i) - at(NormPlane::mean, c));
+      if (a_.dresidual != nullptr) store<T>(a_.dresidual, i, g);
     }
+    return sums;
+  }
+
+  device::NormSlope slope(int c, const device::NormSums& of, int replicas) const {
+    return device::norm_slope(of, static_cast<double>(s_.pixels) * replicas, at(NormPlane::mean, c),
+                              at(NormPlane::inverse, c), a_.gamma[c]);
+  }
+
+  void apply(const std::vector<device::NormSlope>& slopes) const {
+    for (int64_t i = 0; i < s_.pixels * s_.channels; ++i) {
+      const device::NormSlope& k = slopes[i % s_.channels];
+      const float g = a_.dresidual != nullptr ? load<T>(a_.dresidual, i) : gradient(i);
+      store<T>(a_.dx, i, k.a * g + k.b * load<T>(a_.x, i) + k.c);
+    }
+  }
+
+ private:
+  float at(NormPlane which, int64_t c) const {
+    return a_.planes[static_cast<int64_t>(which) * s_.channels + c];
+  }
+
+  const NormShape& s_;
+  const NormBackward& a_;
+};
+
+}  // namespace
+
+void norm_backward(const NormShape& s, const NormBackward& a) {
+  poison(a.scratch, s.channels);
+  with_type(s.type, [&]<typename T>(Tag<T>) {
+    const Back<T> back(s, a);
+    const std::vector<device::NormSums> sums = back.sums();
     std::vector<device::NormSlope> slopes(s.channels);
     for (int c = 0; c < s.channels; ++c) {
-      slopes[c] = device::norm_slope(sum[c], product[c], static_cast<double>(s.pixels), mean[c],
-                                     inverse[c], a.gamma[c]);
+      slopes[c] = back.slope(c, sums[c], 1);
       a.dgamma[c] = slopes[c].dgamma;
       a.dbeta[c] = slopes[c].dbeta;
     }
-    if (a.dx == nullptr) return;
-    for (int64_t i = 0; i < s.pixels * s.channels; ++i) {
-      const device::NormSlope& k = slopes[i % s.channels];
-      const float g = a.dresidual != nullptr ? load<T>(a.dresidual, i) : gradient(i);
-      store<T>(a.dx, i, k.a * g + k.b * load<T>(a.x, i) + k.c);
+    if (a.dx != nullptr) back.apply(slopes);
+  });
+}
+
+void norm_backward_sums(const NormShape& s, const NormBackward& a, float* own) {
+  poison(a.scratch, s.channels);
+  with_type(s.type, [&]<typename T>(Tag<T>) {
+    const Back<T> back(s, a);
+    const std::vector<device::NormSums> sums = back.sums();
+    for (int c = 0; c < s.channels; ++c) {
+      const device::NormSlope slope = back.slope(c, sums[c], 1);
+      a.dgamma[c] = slope.dgamma;
+      a.dbeta[c] = slope.dbeta;
+      own[c] = static_cast<float>(sums[c].sum);
+      own[s.channels + c] = static_cast<float>(sums[c].product);
     }
+  });
+}
+
+void norm_backward_united(const NormShape& s, const NormBackward& a, const NormReplicas& all) {
+  with_type(s.type, [&]<typename T>(Tag<T>) {
+    const Back<T> back(s, a);
+    std::vector<device::NormSlope> slopes(s.channels);
+    for (int c = 0; c < s.channels; ++c) {
+      slopes[c] = back.slope(c, device::united_sums(all, s.channels, c), all.count);
+    }
+    back.apply(slopes);
   });
 }
 

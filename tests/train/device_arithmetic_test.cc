@@ -57,7 +57,8 @@ TEST(DeviceArithmeticTest, MomentsKeepTheirDigitsFarFromZero) {
     for (const float value : x) m.add(value, x[0]);
     for (const float value : x) sum += value;
     for (const float value : x) squares += (value - sum / count) * (value - sum / count);
-    const NormChannel c = norm_channel(m.sum, m.squares, x[0], count, 1e-5f, 2.0f, 0.5f, 3.0f);
+    const NormChannel c =
+        norm_channel(norm_statistics(m.sum, m.squares, x[0], count), 1e-5f, 2.0f, 0.5f, 3.0f);
     EXPECT_NEAR(c.mean, sum / count, 1e-6 * (1 + std::abs(mean)));
     EXPECT_NEAR(1 / (c.inverse * c.inverse) - 1e-5, squares / count, 2e-4);
     EXPECT_NEAR(c.distance, sum / count - 3, 1e-6 * (1 + std::abs(mean)));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/train/device_fixture.h"
+#include "tests/train/device_sync_fixture.h"
 #include "tests/train/golden_fixture.h"
 
 namespace stoker {
@@ -76,6 +77,32 @@ TEST(DeviceCpuTest, TenStepsAreTheCpuEngines) {
       if (step > 0 && step < 9) continue;
       expect_near(state_of(*device), state_of(*cpu), state_of(*twin),
                   pair.net.name + " after step " + std::to_string(step));
+    }
+  }
+}
+
+// Of a residual net, whose masks are kept, and of one with convolutions that sum.
+TEST(DeviceCpuTest, SynchronisedReplicasAreTheCpus) {
+  const SyncShape shape{2, 2, 4};
+  for (const NetSpec& net : {make_net("resnet18", {33, 33}, 10, {{8, 16, 16, 32}}),
+                             make_net("airnet", {32, 32}, 10, {{16, 24, 32}})}) {
+    HostOpsState states[2];
+    for (HostOpsState& state : states) state.summing_convolutions = net.name == "airnet";
+    CpuReplicas cpu(net, shape, Precision::fp32, {1}), twin(net, shape, Precision::fp32, {1});
+    DeviceReplicas device(net, shape, Precision::fp32, [&](const EngineOptions& options) {
+      return started_device_engine(net, options, {}, &states[options.rank]);
+    });
+    twin->write(StateKind::parameters, rounded_off(read_state(cpu[0], StateKind::parameters)));
+    TestSgd sgd;
+    sgd.learning_rate = 0.005f;
+    for (uint32_t step = 0; step < 3; ++step) {
+      cpu->step(step, sgd);
+      twin->step(step, sgd);
+      device->step(step, sgd);
+      const double loss = cpu[1].step_metrics().loss_sum;
+      const double chaos = std::abs(loss - twin[1].step_metrics().loss_sum);
+      EXPECT_NEAR(device[1].step_metrics().loss_sum, loss, 1e-5 * loss + 10 * chaos) << net.name;
+      expect_near(state_of(device[1]), state_of(cpu[1]), state_of(twin[1]), net.name);
     }
   }
 }

@@ -7,9 +7,10 @@
 #include <semaphore>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "tests/train/device_fixture.h"
-#include "tests/train/gradient_fixture.h"
+#include "tests/train/device_sync_fixture.h"
 #include "train/model/models.h"
 
 namespace stoker {
@@ -175,6 +176,55 @@ TEST_P(DeviceStepsTest, SumsInGroupsAreThePlainLoops) { compare(tall_net(), GetP
 TEST_P(DeviceStepsTest, FoldedStemsAreThePlainLoops) {
   compare(stem_net({38, 45}, 7, 3, false), GetParam(), 6);
   compare(stem_net({29, 16}, 5, 2, true), GetParam(), 6);
+}
+
+// Trains two replicas, each with its own gradients, whose batch norms see the rows of both.
+std::vector<Trained> trained_together(const NetSpec& net, Precision precision,
+                                      const SyncReplicas::Make& make, Place place) {
+  std::vector<TestBatch> batches;  // outlive the queued work
+  for (uint32_t i = 0; i < 4; ++i) batches.push_back(make_batch(net, 6, 80 + i));
+  DeviceReplicas replicas(net, {2, 2, 3}, precision, make);
+  std::vector<BatchRows> rows;
+  for (int i = 0; i < 4; ++i) {
+    replicas[i / 2].write(StateKind::parameters, lively_parameters(net));
+    rows.push_back(place(replicas[i / 2], batches[static_cast<size_t>(i)]));
+  }
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      for (int step = 0; step < 2; ++step) {
+        replicas[rank].forward_backward(rows[static_cast<size_t>(2 * rank + step)]);
+        apply(replicas[rank], {0.01f, 5e-4f, 0.9f, true});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return {state_of(replicas[0]), state_of(replicas[1])};
+}
+
+TEST_P(DeviceStepsTest, SynchronisedReplicasAreThePlainLoops) {
+  for (const NetSpec& net : {odd_net(), tall_net()}) {
+    const auto on_device = [&] {
+      return trained_together(
+          net, GetParam(),
+          [&](const EngineOptions& options) { return make_device_engine(net, options, steady()); },
+          placed);
+    };
+    const std::vector<Trained> device = on_device(), loops = trained_together(
+                                                         net, GetParam(),
+                                                         [&](const EngineOptions&options) {
+                                                           return make_loop_engine(net, options);
+                                                         },
+                                                         in_place);
+    const double tolerance = GetParam() == Precision::fp32 ? 2e-5 : 2e-2;
+    for (size_t rank = 0; rank < 2; ++rank) {
+      const Trained &a = device[rank], &b = loops[rank];
+      EXPECT_LT(relative_distance(a.parameters, b.parameters), tolerance) << net.name;
+      EXPECT_LT(relative_distance(a.momenta, b.momenta), 20 * tolerance) << net.name;
+      EXPECT_LT(relative_distance(a.statistics, b.statistics), tolerance) << net.name;
+    }
+    EXPECT_TRUE(on_device() == device) << net.name << ": other bits";
+  }
 }
 
 // Blocks run in another order each time (on a GPU by chance, in the emulator by design).

@@ -41,23 +41,6 @@ TEST(DeviceTrainer, BucketsAndReplicasLeaveTheSameBits) {
   }
 }
 
-TEST(DeviceTrainer, BatchNormsAreNotSynchronised) {
-  TrainOptions options = device_options(2);
-  options.sync_batch_norm = true;
-  try {
-    weights_of(options);
-    FAIL();
-  } catch (const std::invalid_argument& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("sync_batch_norm is on, but only CPU replicas "
-                                                 "synchronise batch norms, not those whose engine "
-                                                 "is on cpu:0"));
-  }
-  options.replicas = 1;
-  const uint64_t alone = weights_of(options);
-  options.sync_batch_norm = false;
-  EXPECT_EQ(weights_of(options), alone);
-}
-
 // Every device's metrics come some steps late, and each has its own.
 TEST(DeviceTrainer, IndependentReplicasAreSavedAndResumedExactly) {
   TrainOptions options = device_options(2);

@@ -37,6 +37,24 @@ class KernelNormTest : public ::testing::TestWithParam<Case> {
     fill(out, GetParam().channels, Precision::fp32, mean, deviation);
     return out;
   }
+  // Two numbers per channel, the second ones positive, for a replica's numbers or sums.
+  Bytes per_channel_pairs(float first, float second, float factor) {
+    Bytes out(GetParam().channels * int64_t{8});
+    std::normal_distribution<float> draw(0, 0.1f);
+    for (int i = 0; i < 2 * GetParam().channels; ++i) {
+      out.at<float>()[i] = factor * ((i < GetParam().channels ? first : second) + draw(random_));
+    }
+    return out;
+  }
+  Bytes numbers_of_three(const Bytes& a, const Bytes& b, const Bytes& c) const {
+    Bytes out(3 * stride() * int64_t{4});
+    int64_t at = 0;
+    for (const Bytes* each : {&a, &b, &c}) {
+      std::copy_n(each->at<float>(), 2 * GetParam().channels, out.at<float>() + stride() * at++);
+    }
+    return out;
+  }
+  int64_t stride() const { return 2 * GetParam().channels + 5; }
   void fill(Bytes& out, int64_t count, Precision type, float mean, float deviation) {
     std::normal_distribution<float> draw(mean, deviation);
     host::with_type(type, [&]<typename T>(host::Tag<T>) {
@@ -180,6 +198,106 @@ TEST_P(KernelNormTest, BackwardIsThePlainLoops) {
   const Result again = run(ops_.kernels());  // another block comes last
   EXPECT_TRUE(again.dx == kernels.dx && again.dgamma == kernels.dgamma &&
               again.dbeta == kernels.dbeta);
+}
+
+// The first half sums this replica's rows, from x or with sums from outside. What follows from all
+// replicas' numbers has the bits of the plain loops.
+TEST_P(KernelNormTest, TheHalvesOfForwardAreThePlainLoops) {
+  const Case& c = GetParam();
+  const NormShape s = shape();
+  const bool masked = c.residual && c.activation == Activation::relu;
+  const Bytes x = noise(3, 2), residual = noise(0, 1), gamma = per_channel(1, 0.2f);
+  const Bytes beta = per_channel(0, 0.2f), running = per_channel(0.5f, 0.1f);
+  NormForward a;
+  a.x = x.at();
+  a.residual = c.residual ? residual.at() : nullptr;
+  a.gamma = gamma.at<float>();
+  a.beta = beta.at<float>();
+  a.running_mean = running.at<float>();
+  const auto own_of = [&](DeviceOps& ops, const float* sums) {
+    Bytes own(c.channels * int64_t{8});
+    const Bytes scratch(channel_scratch_bytes(c.channels));
+    NormForward b = a;
+    b.scratch = scratch.at();
+    b.sums = sums;
+    ops.norm_statistics(s, b, own.at<float>());
+    ops_.stream().synchronize();
+    return own;
+  };
+  const Bytes own = own_of(ops_.loops(), nullptr);
+  expect_near(own_of(ops_.kernels(), nullptr), own, 2 * c.channels, Precision::fp32, 1e-5);
+  const Bytes sums = per_channel_pairs(3, 13, static_cast<float>(c.pixels));
+  EXPECT_TRUE(own_of(ops_.kernels(), sums.at<float>()) == own_of(ops_.loops(), sums.at<float>()));
+
+  const Bytes numbers =
+      numbers_of_three(own, per_channel_pairs(2.5f, 4, 1), per_channel_pairs(3.5f, 5, 1));
+  const int64_t planes = c.channels * int64_t{4} * static_cast<int64_t>(NormPlane::count);
+  struct Result {
+    Bytes y, mask, planes, moments;
+  };
+  const auto run = [&](DeviceOps& ops) {
+    Result r{tensor(), Bytes(norm_mask_bytes(s)), Bytes(planes), Bytes(c.channels * int64_t{8})};
+    NormForward b = a;
+    b.y = r.y.at();
+    b.mask = masked ? r.mask.at<uint8_t>() : nullptr;
+    b.planes = r.planes.at<float>();
+    b.moments = r.moments.at<float>();
+    ops.norm_united(s, b, {numbers.at<float>(), stride(), 3});
+    ops_.stream().synchronize();
+    return r;
+  };
+  const Result kernels = run(ops_.kernels()), loops = run(ops_.loops());
+  EXPECT_TRUE(kernels.y == loops.y && kernels.mask == loops.mask);
+  EXPECT_TRUE(kernels.planes == loops.planes && kernels.moments == loops.moments);
+}
+
+TEST_P(KernelNormTest, TheHalvesOfBackwardAreThePlainLoops) {
+  const Case& c = GetParam();
+  const NormShape s = shape();
+  const bool masked = c.residual && c.activation == Activation::relu;
+  const Bytes x = noise(3, 2), dy = noise(0, 1), dy2 = noise(0, 1), gamma = per_channel(1, 0.2f);
+  Bytes mask(norm_mask_bytes(s)), planes(c.channels * int64_t{16});
+  for (int64_t i = 0; i < norm_mask_bytes(s); ++i) {
+    mask.at<uint8_t>()[i] = static_cast<uint8_t>(random_());
+  }
+  fill(planes, c.channels * int64_t{4}, Precision::fp32, 1, 0.5f);
+  const Bytes second = per_channel_pairs(2, 30, 1), third = per_channel_pairs(-3, 50, 1);
+  struct Result {
+    Bytes dx, dresidual, dgamma, dbeta, own;
+  };
+  // `first`: the numbers of this replica, or null: those that it has computed.
+  const auto run = [&](DeviceOps& ops, const Bytes* first) {
+    const Bytes scratch(channel_scratch_bytes(c.channels));
+    Result r{tensor(), tensor(), Bytes(c.channels * 4), Bytes(c.channels * 4),
+             Bytes(c.channels * 8)};
+    NormBackward a;
+    a.x = x.at();
+    a.mask = masked ? mask.at<uint8_t>() : nullptr;
+    a.dy = dy.at();
+    a.dy2 = c.two ? dy2.at() : nullptr;
+    a.gamma = gamma.at<float>();
+    a.planes = planes.at<float>();
+    a.dgamma = r.dgamma.at<float>();
+    a.dbeta = r.dbeta.at<float>();
+    a.dresidual = c.residual ? r.dresidual.at() : nullptr;
+    a.scratch = scratch.at();
+    ops.norm_backward_sums(s, a, r.own.at<float>());
+    ops_.stream().synchronize();
+    const Bytes numbers = numbers_of_three(first != nullptr ? *first : r.own, second, third);
+    a.dgamma = a.dbeta = nullptr;
+    a.dx = r.dx.at();
+    ops.norm_backward_united(s, a, {numbers.at<float>(), stride(), 3});
+    ops_.stream().synchronize();
+    return r;
+  };
+  const Result loops = run(ops_.loops(), nullptr), kernels = run(ops_.kernels(), &loops.own);
+  EXPECT_TRUE(kernels.dresidual == loops.dresidual);
+  expect_near(kernels.own, loops.own, 2 * c.channels, Precision::fp32, 1e-4);
+  expect_near(kernels.dgamma, loops.dgamma, c.channels, Precision::fp32, 1e-5);
+  expect_near(kernels.dbeta, loops.dbeta, c.channels, Precision::fp32, 1e-4);
+  EXPECT_TRUE(kernels.dx == loops.dx);
+  const Result again = run(ops_.kernels(), nullptr);  // another block comes last
+  EXPECT_TRUE(again.own == kernels.own && again.dgamma == kernels.dgamma);
 }
 
 std::vector<Case> cases() {

@@ -35,6 +35,14 @@ void norm_training(cudaStream_t stream, const NormShape& s, const NormForward& a
 void norm_inference(cudaStream_t stream, const NormShape& s, const NormForward& a);
 void norm_backward(cudaStream_t stream, const NormShape& s, const NormBackward& a,
                    unsigned* tickets);
+void norm_statistics(cudaStream_t stream, const NormShape& s, const NormForward& a, float* own,
+                     unsigned* tickets);
+void norm_united(cudaStream_t stream, const NormShape& s, const NormForward& a,
+                 const NormReplicas& all);
+void norm_backward_sums(cudaStream_t stream, const NormShape& s, const NormBackward& a, float* own,
+                        unsigned* tickets);
+void norm_backward_united(cudaStream_t stream, const NormShape& s, const NormBackward& a,
+                          const NormReplicas& all);
 
 void activate(cudaStream_t stream, Activation kind, int64_t count, Precision type, const void* x,
               void* y);

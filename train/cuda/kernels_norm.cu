@@ -32,12 +32,22 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   sum_over_blocks<V>(sums, channels, partial, finish);
 }
 
-// Computes a channel's planes and moments from the sums of x - origin and of its square.
+// Computes a channel's statistics from the sums of x - origin and of its square.
+__device__ inline device::NormStatistics statistics_of(const NormShape& s, const double2& sum,
+                                                       float origin) {
+  return device::norm_statistics(sum.x, sum.y, origin, static_cast<double>(s.pixels));
+}
+// The same from the sums that the convolution has computed: of x itself, without an origin.
+__device__ inline device::NormStatistics given_statistics(const NormShape& s, const NormForward& a,
+                                                          int c) {
+  return statistics_of(s, {a.sums[c], a.sums[s.channels + c]}, 0);
+}
+
+// Computes a channel's planes and moments.
 __device__ inline void finish_channel(const NormShape& s, const NormForward& a, int c,
-                                      const double2& sum, float origin) {
+                                      const device::NormStatistics& of) {
   const device::NormChannel n =
-      device::norm_channel(sum.x, sum.y, origin, static_cast<double>(s.pixels), s.eps, a.gamma[c],
-                           a.beta[c], a.running_mean[c]);
+      device::norm_channel(of, s.eps, a.gamma[c], a.beta[c], a.running_mean[c]);
   a.planes[static_cast<int>(NormPlane::mean) * s.channels + c] = n.mean;
   a.planes[static_cast<int>(NormPlane::inverse) * s.channels + c] = n.inverse;
   a.planes[static_cast<int>(NormPlane::scale) * s.channels + c] = n.scale;
@@ -52,15 +62,48 @@ struct FinishForward {
   NormForward a;
 
   __device__ void operator()(int c, const double2& sum) const {
-    finish_channel(s, a, c, sum, device::to_float(static_cast<const Number*>(a.x)[c]));
+    const float origin = device::to_float(static_cast<const Number*>(a.x)[c]);
+    finish_channel(s, a, c, statistics_of(s, sum, origin));
   }
 };
 
-// Uses the sums that the convolution has computed: of x itself, without an origin.
 __global__ void __launch_bounds__(kThreads) finish_given(NormShape s, NormForward a) {
   const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (c >= s.channels) return;
-  finish_channel(s, a, c, {a.sums[c], a.sums[s.channels + c]}, 0);
+  if (c < s.channels) finish_channel(s, a, c, given_statistics(s, a, c));
+}
+
+// What a replica brings to the others.
+struct OwnStatistics {
+  float* own;
+  int channels;
+
+  __device__ void write(int c, const device::NormStatistics& of) const {
+    own[c] = static_cast<float>(of.mean);
+    own[channels + c] = static_cast<float>(of.variance);
+  }
+};
+
+template <typename Number>
+struct FinishOwn {
+  NormShape s;
+  const Number* x;
+  OwnStatistics to;
+
+  __device__ void operator()(int c, const double2& sum) const {
+    to.write(c, statistics_of(s, sum, device::to_float(x[c])));
+  }
+};
+
+__global__ void __launch_bounds__(kThreads)
+    finish_own_given(NormShape s, NormForward a, OwnStatistics to) {
+  const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (c < s.channels) to.write(c, given_statistics(s, a, c));
+}
+
+__global__ void __launch_bounds__(kThreads)
+    finish_united(NormShape s, NormForward a, NormReplicas all) {
+  const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (c < s.channels) finish_channel(s, a, c, device::united_statistics(all, s.channels, c));
 }
 
 struct FinishSums {
@@ -135,6 +178,25 @@ __global__ void __launch_bounds__(kThreads, kBlocks) inference_kernel(NormShape 
   apply_pixels<Number, V, kKind>(s, a, first, scale, shift);
 }
 
+// Sums x - its first pixel, and the square; then `finish` runs for each channel.
+template <typename Number, int V, typename Finish>
+void sum_centred(cudaStream_t stream, const NormShape& s, const NormForward& a, unsigned* tickets,
+                 const Finish& finish) {
+  const auto sum = sum_kernel<Number, V, Finish>;
+  const Tile tile = sum_tile_of(s.pixels, s.channels, V, resident_blocks(sum));
+  launch(stream, sum, tile.grid, tile.block, s.pixels, s.channels, true,
+         static_cast<const Number*>(a.x), partial_sums(a.scratch, s.channels, tickets), finish);
+}
+
+template <typename Number, int V>
+void apply_planes(cudaStream_t stream, const NormShape& s, const NormForward& a) {
+  with_activation(s.activation, [&](auto kind) {
+    const auto apply = apply_kernel<Number, V, decltype(kind)::value>;
+    const Tile all = tile_of(s.pixels, s.channels, V, resident_blocks(apply));
+    launch(stream, apply, all.grid, all.block, s, a);
+  });
+}
+
 }  // namespace
 
 void norm_training(cudaStream_t stream, const NormShape& s, const NormForward& a,
@@ -142,21 +204,33 @@ void norm_training(cudaStream_t stream, const NormShape& s, const NormForward& a
   with_width(s.type, s.channels, [&](auto number, auto width) {
     using Number = decltype(number);
     constexpr int kWidth = decltype(width)::value;
-    using Finish = FinishForward<Number>;
     if (a.sums != nullptr) {
       launch(stream, finish_given, blocks_for(s.channels), kThreads, s, a);
     } else {
-      const auto sum = sum_kernel<Number, kWidth, Finish>;
-      const Tile tile = sum_tile_of(s.pixels, s.channels, kWidth, resident_blocks(sum));
-      launch(stream, sum, tile.grid, tile.block, s.pixels, s.channels, true,
-             static_cast<const Number*>(a.x), partial_sums(a.scratch, s.channels, tickets),
-             Finish{s, a});
+      sum_centred<Number, kWidth>(stream, s, a, tickets, FinishForward<Number>{s, a});
     }
-    with_activation(s.activation, [&](auto kind) {
-      const auto apply = apply_kernel<Number, kWidth, decltype(kind)::value>;
-      const Tile all = tile_of(s.pixels, s.channels, kWidth, resident_blocks(apply));
-      launch(stream, apply, all.grid, all.block, s, a);
-    });
+    apply_planes<Number, kWidth>(stream, s, a);
+  });
+}
+
+void norm_statistics(cudaStream_t stream, const NormShape& s, const NormForward& a, float* own,
+                     unsigned* tickets) {
+  const OwnStatistics to{own, s.channels};
+  if (a.sums != nullptr) {
+    return launch(stream, finish_own_given, blocks_for(s.channels), kThreads, s, a, to);
+  }
+  with_width(s.type, s.channels, [&](auto number, auto width) {
+    using Number = decltype(number);
+    sum_centred<Number, decltype(width)::value>(
+        stream, s, a, tickets, FinishOwn<Number>{s, static_cast<const Number*>(a.x), to});
+  });
+}
+
+void norm_united(cudaStream_t stream, const NormShape& s, const NormForward& a,
+                 const NormReplicas& all) {
+  launch(stream, finish_united, blocks_for(s.channels), kThreads, s, a, all);
+  with_width(s.type, s.channels, [&](auto number, auto width) {
+    apply_planes<decltype(number), decltype(width)::value>(stream, s, a);
   });
 }
 

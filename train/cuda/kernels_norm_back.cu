@@ -10,23 +10,55 @@ using device::NormSlope;
 // registers that a multiprocessor runs only two blocks (ptxas for sm_90); with four it runs these.
 constexpr int kBackwardWidth = 4, kSumBlocks = 3, kApplyBlocks = 4;
 
+// `replicas`: over how many as large batches the sums go.
+__device__ inline NormSlope slope_of(const NormShape& s, const NormBackward& a, int c,
+                                     const device::NormSums& of, int replicas) {
+  return device::norm_slope(of, static_cast<double>(s.pixels) * replicas,
+                            a.planes[static_cast<int>(NormPlane::mean) * s.channels + c],
+                            a.planes[static_cast<int>(NormPlane::inverse) * s.channels + c],
+                            a.gamma[c]);
+}
+__device__ inline void write_slopes(const NormSlope& n, int channels, int c, float* slopes) {
+  slopes[c] = n.a;
+  slopes[channels + c] = n.b;
+  slopes[2 * channels + c] = n.c;
+}
+
 struct FinishBackward {
   NormShape s;
   NormBackward a;
   float* slopes;
 
   __device__ void operator()(int c, const double2& sum) const {
-    const NormSlope n = device::norm_slope(
-        sum.x, sum.y, static_cast<double>(s.pixels),
-        a.planes[static_cast<int>(NormPlane::mean) * s.channels + c],
-        a.planes[static_cast<int>(NormPlane::inverse) * s.channels + c], a.gamma[c]);
+    const NormSlope n = slope_of(s, a, c, {sum.x, sum.y}, 1);
     a.dgamma[c] = n.dgamma;
     a.dbeta[c] = n.dbeta;
-    slopes[c] = n.a;
-    slopes[s.channels + c] = n.b;
-    slopes[2 * s.channels + c] = n.c;
+    write_slopes(n, s.channels, c, slopes);
   }
 };
+
+// Writes what a replica brings to the others, and the gradients of its own rows.
+struct FinishOwnBackward {
+  NormShape s;
+  NormBackward a;
+  float* own;
+
+  __device__ void operator()(int c, const double2& sum) const {
+    const NormSlope n = slope_of(s, a, c, {sum.x, sum.y}, 1);
+    a.dgamma[c] = n.dgamma;
+    a.dbeta[c] = n.dbeta;
+    own[c] = static_cast<float>(sum.x);
+    own[s.channels + c] = static_cast<float>(sum.y);
+  }
+};
+
+__global__ void __launch_bounds__(kThreads)
+    finish_united_back(NormShape s, NormBackward a, NormReplicas all, float* slopes) {
+  const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (c >= s.channels) return;
+  const NormSlope n = slope_of(s, a, c, device::united_sums(all, s.channels, c), all.count);
+  write_slopes(n, s.channels, c, slopes);
+}
 
 // How the activation's slope is found: from a mask, or from x.
 enum class Cut : uint8_t { none, mask, relu, gelu };
@@ -64,9 +96,9 @@ __device__ __forceinline__ void load_plane(const NormShape& s, const float* plan
 }
 
 // Sums the gradient g and g * (x - mean); writes g for the residual. dy may be dresidual.
-template <typename Number, int V, Cut kCut, bool kTwo>
+template <typename Number, int V, Cut kCut, bool kTwo, typename Finish>
 __global__ void __launch_bounds__(kThreads, kSumBlocks)
-    backward_sums(NormShape s, NormBackward a, PartialSums partial, FinishBackward finish) {
+    backward_sums(NormShape s, NormBackward a, PartialSums partial, Finish finish) {
   const int first = first_channel(V);
   float2 sums[V] = {};
   if (first < s.channels) {
@@ -147,35 +179,72 @@ void with_cut(const NormShape& s, const NormBackward& a, Visit visit) {
   of(std::integral_constant<Cut, Cut::none>{});
 }
 
+template <typename Visit>  // visit(a Number, integral_constant: channels per thread)
+void with_backward_width(const NormShape& s, Visit visit) {
+  with_width(s.type, s.channels, [&](auto number, auto width) {
+    constexpr int kWidth = std::min(decltype(width)::value, kBackwardWidth);
+    visit(number, std::integral_constant<int, kWidth>{});
+  });
+}
+
+template <typename Number, int V, typename Finish>
+void sum_gradients(cudaStream_t stream, const NormShape& s, const NormBackward& a,
+                   const PartialSums& partial, const Finish& finish) {
+  with_cut(s, a, [&](auto cut, auto two) {
+    const auto sums = backward_sums<Number, V, decltype(cut)::value, decltype(two)::value, Finish>;
+    const Tile tile = sum_tile_of(s.pixels, s.channels, V, resident_blocks(sums));
+    launch(stream, sums, tile.grid, tile.block, s, a, partial, finish);
+  });
+}
+
+template <typename Number, int V>
+void apply_slopes(cudaStream_t stream, const NormShape& s, const NormBackward& a,
+                  const float* slopes) {
+  // The residual's gradient already includes the slope of the activation.
+  NormShape rest_shape = s;
+  NormBackward rest = a;
+  if (a.dresidual != nullptr) {
+    rest_shape.activation = Activation::none;
+    rest.dy = a.dresidual;
+    rest.dy2 = nullptr;
+    rest.mask = nullptr;
+  }
+  with_cut(rest_shape, rest, [&](auto cut, auto two) {
+    const auto apply = backward_apply<Number, V, decltype(cut)::value, decltype(two)::value>;
+    const Tile tile = tile_of(s.pixels, s.channels, V, resident_blocks(apply));
+    launch(stream, apply, tile.grid, tile.block, rest_shape, rest, slopes);
+  });
+}
+
 }  // namespace
 
 void norm_backward(cudaStream_t stream, const NormShape& s, const NormBackward& a,
                    unsigned* tickets) {
-  with_width(s.type, s.channels, [&](auto number, auto width) {
+  const PartialSums partial = partial_sums(a.scratch, s.channels, tickets);
+  float* slopes = behind_sums(partial, s.channels);
+  with_backward_width(s, [&](auto number, auto width) {
     using Number = decltype(number);
-    constexpr int kWidth = std::min(decltype(width)::value, kBackwardWidth);
-    const PartialSums partial = partial_sums(a.scratch, s.channels, tickets);
-    float* slopes = behind_sums(partial, s.channels);
-    with_cut(s, a, [&](auto cut, auto two) {
-      const auto sums = backward_sums<Number, kWidth, decltype(cut)::value, decltype(two)::value>;
-      const Tile tile = sum_tile_of(s.pixels, s.channels, kWidth, resident_blocks(sums));
-      launch(stream, sums, tile.grid, tile.block, s, a, partial, FinishBackward{s, a, slopes});
-    });
-    if (a.dx == nullptr) return;
-    // The residual's gradient already includes the slope of the activation.
-    NormShape rest_shape = s;
-    NormBackward rest = a;
-    if (a.dresidual != nullptr) {
-      rest_shape.activation = Activation::none;
-      rest.dy = a.dresidual;
-      rest.dy2 = nullptr;
-      rest.mask = nullptr;
-    }
-    with_cut(rest_shape, rest, [&](auto cut, auto two) {
-      const auto apply = backward_apply<Number, kWidth, decltype(cut)::value, decltype(two)::value>;
-      const Tile tile = tile_of(s.pixels, s.channels, kWidth, resident_blocks(apply));
-      launch(stream, apply, tile.grid, tile.block, rest_shape, rest, slopes);
-    });
+    constexpr int kWidth = decltype(width)::value;
+    sum_gradients<Number, kWidth>(stream, s, a, partial, FinishBackward{s, a, slopes});
+    if (a.dx != nullptr) apply_slopes<Number, kWidth>(stream, s, a, slopes);
+  });
+}
+
+void norm_backward_sums(cudaStream_t stream, const NormShape& s, const NormBackward& a, float* own,
+                        unsigned* tickets) {
+  const PartialSums partial = partial_sums(a.scratch, s.channels, tickets);
+  with_backward_width(s, [&](auto number, auto width) {
+    sum_gradients<decltype(number), decltype(width)::value>(stream, s, a, partial,
+                                                            FinishOwnBackward{s, a, own});
+  });
+}
+
+void norm_backward_united(cudaStream_t stream, const NormShape& s, const NormBackward& a,
+                          const NormReplicas& all) {
+  float* slopes = behind_sums(partial_sums(a.scratch, s.channels, nullptr), s.channels);
+  launch(stream, finish_united_back, blocks_for(s.channels), kThreads, s, a, all, slopes);
+  with_backward_width(s, [&](auto number, auto width) {
+    apply_slopes<decltype(number), decltype(width)::value>(stream, s, a, slopes);
   });
 }
 

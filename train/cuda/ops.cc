@@ -117,6 +117,19 @@ class CudaOps final : public DeviceOps {
   void norm_backward(const NormShape& s, const NormBackward& a) override {
     cuda::norm_backward(here(), s, a, tickets_.get());
   }
+  void norm_statistics(const NormShape& s, const NormForward& a, float* own) override {
+    cuda::norm_statistics(here(), s, a, own, tickets_.get());
+  }
+  void norm_united(const NormShape& s, const NormForward& a, const NormReplicas& all) override {
+    cuda::norm_united(here(), s, a, all);
+  }
+  void norm_backward_sums(const NormShape& s, const NormBackward& a, float* own) override {
+    cuda::norm_backward_sums(here(), s, a, own, tickets_.get());
+  }
+  void norm_backward_united(const NormShape& s, const NormBackward& a,
+                            const NormReplicas& all) override {
+    cuda::norm_backward_united(here(), s, a, all);
+  }
 
   void activate(Activation kind, int64_t count, Precision type, const void* x, void* y) override {
     cuda::activate(here(), kind, count, type, x, y);

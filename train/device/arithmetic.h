@@ -167,23 +167,49 @@ struct Moments {
   }
 };
 
+struct NormStatistics {
+  double mean, variance;  // the variance is the biased one
+};
+
+// From the sums of (x - origin) and of its square over `count` values.
+STOKER_HOST_DEVICE inline NormStatistics norm_statistics(double sum, double squares, float origin,
+                                                         double count) {
+  const double offset = sum / count;
+  const double rest = squares / count - offset * offset;
+  return {origin + offset, rest > 0 ? rest : 0};
+}
+
+// The statistics of the rows of all replicas, of which each has brought its own, for channel `c`.
+// See unite_statistics() in train/collective/norm_exchange.h.
+STOKER_HOST_DEVICE inline NormStatistics united_statistics(const NormReplicas& all, int channels,
+                                                           int c) {
+  double sum = 0, squares = 0;
+  for (int rank = 0; rank < all.count; ++rank) {
+    sum += all.numbers[rank * all.stride + c];
+  }
+  const double mean = sum / all.count;
+  for (int rank = 0; rank < all.count; ++rank) {
+    const float* own = all.numbers + rank * all.stride;
+    const double distance = own[c] - mean;
+    squares += own[channels + c] + distance * distance;
+  }
+  return {mean, squares / all.count};
+}
+
 struct NormChannel {
   float mean, inverse, scale, shift;  // y = x * scale + shift
   float distance, moment;             // for the running statistics
 };
 
-STOKER_HOST_DEVICE inline NormChannel norm_channel(double sum, double squares, float origin,
-                                                   double count, float eps, float gamma, float beta,
-                                                   float running_mean) {
-  const double offset = sum / count;
-  const double rest = squares / count - offset * offset;
-  const auto variance = static_cast<float>(rest > 0 ? rest : 0);
+STOKER_HOST_DEVICE inline NormChannel norm_channel(const NormStatistics& of, float eps, float gamma,
+                                                   float beta, float running_mean) {
+  const auto variance = static_cast<float>(of.variance);
   NormChannel c;
-  c.mean = static_cast<float>(origin + offset);
+  c.mean = static_cast<float>(of.mean);
   c.inverse = 1.0f / sqrtf(variance + eps);
   c.scale = gamma * c.inverse;
   c.shift = beta - c.mean * c.scale;
-  c.distance = static_cast<float>(origin + offset - running_mean);
+  c.distance = static_cast<float>(of.mean - running_mean);
   c.moment = variance + c.distance * c.distance;
   return c;
 }
@@ -201,20 +227,36 @@ STOKER_HOST_DEVICE inline float gradient_behind(Activation kind, bool masked, bo
   return dy * activation_slope(kind, norm_value(x, scale, shift));
 }
 
-// From the sums of g and of g * (x - mean) over a channel: dx = a * g + b * x + c.
+// Sums over a channel, of g and of g * (x - mean).
+struct NormSums {
+  double sum, product;
+};
+
+// Adds up what the replicas have brought for channel `c`, in the order of the replicas.
+STOKER_HOST_DEVICE inline NormSums united_sums(const NormReplicas& all, int channels, int c) {
+  NormSums united = {0, 0};
+  for (int rank = 0; rank < all.count; ++rank) {
+    const float* own = all.numbers + rank * all.stride;
+    united.sum += own[c];
+    united.product += own[channels + c];
+  }
+  return united;
+}
+
+// From the sums over `count` values of a channel: dx = a * g + b * x + c.
 struct NormSlope {
   float a, b, c;
   float dgamma, dbeta;
 };
-STOKER_HOST_DEVICE inline NormSlope norm_slope(double sum, double product, double count, float mean,
+STOKER_HOST_DEVICE inline NormSlope norm_slope(const NormSums& of, double count, float mean,
                                                float inverse, float gamma) {
   NormSlope s;
-  s.dbeta = static_cast<float>(sum);
-  s.dgamma = static_cast<float>(product * inverse);
+  s.dbeta = static_cast<float>(of.sum);
+  s.dgamma = static_cast<float>(of.product * inverse);
   s.a = gamma * inverse;
-  const double along = -static_cast<double>(s.a) * inverse * inverse * product / count;
+  const double along = -static_cast<double>(s.a) * inverse * inverse * of.product / count;
   s.b = static_cast<float>(along);
-  s.c = static_cast<float>(-static_cast<double>(s.a) * sum / count - along * mean);
+  s.c = static_cast<float>(-static_cast<double>(s.a) * of.sum / count - along * mean);
   return s;
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "train/collective/device_norm_exchange.h"
 #include "train/device/rules.h"
 #include "train/engine/engine_arguments.h"
 
@@ -55,6 +56,7 @@ DeviceEngine::DeviceEngine(const NetSpec& net, const EngineOptions& options,
   if (options_.batches) build_programs();
   allocate();
   if (options_.training) allocate_training();
+  if (meets()) options_.device_norms->join(options_.rank, {&device_, stream_.get()});
 }
 
 DeviceEngine::~DeviceEngine() {
@@ -68,7 +70,7 @@ DeviceEngine::~DeviceEngine() {
 void DeviceEngine::build_programs() {
   const auto build = [&](bool training) {
     return build_device_program(net_, plan_options(options_, device_fusion(tuning_), training),
-                                tuning_, layout_, ops_.get());
+                                tuning_, layout_, ops_.get(), options_.device_norms);
   };
   evaluation_ = build(false);
   if (options_.training) {
@@ -257,6 +259,11 @@ void DeviceEngine::run_bucket(const DeviceBucket& bucket) {
   }
 }
 
+// Returns whether batch norms meet those of other replicas.
+bool DeviceEngine::meets() const {
+  return options_.training && options_.batches && options_.device_norms != nullptr;
+}
+
 // Returns whether the gradient buffer is a sum, of micro-batches or of the parts of a batch.
 bool DeviceEngine::sums_parts() const {
   return memory_->sizes()[DevicePiece::micro_batch_gradients] > 0;
@@ -281,7 +288,7 @@ void DeviceEngine::forward_backward(const BatchRows& batch) {
   ops_->push_range("forward and backward");
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
     load_micro_batch(batch, micro_batch);
-    const bool ready = stepped_;
+    const bool ready = stepped_ && !meets();
     for (size_t b = 0; b < buckets_.size(); ++b) {
       ops_->push_range("bucket");
       graphs_.run(step_graphs_[b], ready, [&] { run_bucket(buckets_[b]); });
@@ -381,6 +388,7 @@ void DeviceEngine::forward(const BatchRows& batch, const View& view, bool averag
 std::vector<DeviceStepTime> DeviceEngine::profile(int runs) {
   require_training(options_, "profile");
   require_batches(options_, "profile");
+  if (meets()) throw std::logic_error("profile: batch norms would wait for other replicas");
   states_->load_weights(false);
   return time_steps(net_, training_, options_.micro_batch_size, training_run(), runs, device_,
                     *stream_);

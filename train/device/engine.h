@@ -3,8 +3,9 @@
 // arena, and their gradient buffers are summed. After the first step (and the first step after a
 // tensor is unfrozen), forward and backward run as a captured graph (one per bucket if gradients
 // are reduced in buckets), and so does the update: values that change from step to step are in
-// device memory. Owner: the trainer's replica; one thread calls. Internal: callers use
-// train/engine/engine.h and train/cuda/engine.h.
+// device memory. Passes whose batch norms meet those of other replicas are queued anew in each
+// step, because the replicas' threads meet in between. Owner: the trainer's replica; one thread
+// calls. Internal: callers use train/engine/engine.h and train/cuda/engine.h.
 #pragma once
 
 #include <functional>
@@ -79,6 +80,7 @@ class DeviceEngine final : public Engine {
   void load_micro_batch(const BatchRows& batch, int micro_batch);
   void run_bucket(const DeviceBucket& bucket);
   void clear_sum(BufferRange range);
+  bool meets() const;
   bool sums_parts() const;
   void add_to_sum(bool first, BufferRange range);
   void upload_rates(const UpdateArgs& args);

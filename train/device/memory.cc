@@ -97,7 +97,7 @@ DeviceEngineSizes planned_device_sizes(const NetSpec& net, const EngineOptions& 
   const GradientLayout layout(net, device_fusion(tuning));
   const auto plan = [&](bool training) {
     return build_device_program(net, plan_options(options, device_fusion(tuning), training), tuning,
-                                layout, nullptr);
+                                layout, nullptr, options.device_norms);
   };
   if (!options.batches) return device_engine_sizes(options, layout, {}, {});
   return device_engine_sizes(options, layout, options.training ? plan(true) : DeviceProgram{},

@@ -1,108 +1,193 @@
+#include "train/collective/device_norm_exchange.h"
 #include "train/device/plan_builder.h"
 
 namespace stoker {
 namespace {
 
+// A norm whose replicas are synchronised has two steps in place of one in each direction, between
+// which it meets the others.
 class NormSteps final : public DeviceSteps {
  public:
   explicit NormSteps(int index) : index_(index) {}
 
   void build_forward(DevicePlanBuilder& builder) override {
     describe(builder);
+    const bool meets = builder.norms() != nullptr;
+    if (meets) append_statistics(builder);
     const FusedNode& node = builder.node(index_);
     const bool training = builder.options().training;
-    const int x = builder.value(node.input);
-    const int residual = node.more_inputs.empty() ? -1 : builder.value(node.more_inputs[0]);
-    int scratch = -1;
+    Forward use;
+    use.x = builder.value(node.input);
+    use.residual = node.more_inputs.empty() ? -1 : builder.value(node.more_inputs[0]);
     if (training) {
       constexpr auto kPlanes = static_cast<int64_t>(NormPlane::count);
       planes_ = builder.new_buffer(kPlanes * shape_.channels * static_cast<int64_t>(sizeof(float)));
-      scratch = builder.new_buffer(channel_scratch_bytes(shape_.channels));
+      if (!meets) use.scratch = new_scratch(builder);
     }
-    const int y = builder.define_value(index_);
-    if (training && residual >= 0 && shape_.activation == Activation::relu) {
+    use.y = builder.define_value(index_);
+    if (training && use.residual >= 0 && shape_.activation == Activation::relu) {
       mask_ = builder.new_buffer(norm_mask_bytes(shape_));
     }
-    const int sums = training ? builder.sums(node.input) : -1;
-    // One pass sums x, unless the convolution did, and one applies the result.
-    const int64_t passes = (training && sums < 0 ? 3 : 2) + (residual >= 0 ? 1 : 0);
-    builder.append("norm", passes * builder.value_bytes(index_) + mask_bytes(),
-                   [*this, training, x, residual, y, sums, scratch, ops = builder.ops(),
-                    moments = builder.layout().moments()](const DeviceRun& run) {
-                     NormForward a;
-                     a.x = run.at(x);
-                     a.residual = run.at(residual);
-                     a.gamma = run.parameters + gamma_;
-                     a.beta = run.parameters + beta_;
-                     a.running_mean = run.statistics + statistics_;
-                     a.running_variance = a.running_mean + shape_.channels;
-                     a.y = run.at(y);
-                     a.mask = run.at<uint8_t>(mask_);
-                     if (!training) return ops->norm_inference(shape_, a);
-                     a.planes = run.at<float>(planes_);
-                     a.moments = run.gradients + moments + statistics_;
-                     a.scratch = run.at(scratch);
-                     a.sums = run.at<float>(sums);
-                     ops->norm_training(shape_, a);
-                   });
+    if (training && !meets) use.sums = builder.sums(node.input);
+    // One pass sums x, unless the convolution did or the step before, and one applies the result.
+    const int64_t passes =
+        (training && !meets && use.sums < 0 ? 3 : 2) + (use.residual >= 0 ? 1 : 0);
+    use.moments = builder.layout().moments() + statistics_;
+    builder.append(
+        "norm", passes * builder.value_bytes(index_) + mask_bytes(),
+        [*this, use, training, norms = builder.norms(), rank = builder.options().rank,
+         ops = builder.ops()](const DeviceRun& run) {
+          const NormForward a = forward_of(run, use);
+          if (!training) return ops->norm_inference(shape_, a);
+          if (norms == nullptr) return ops->norm_training(shape_, a);
+          ops->norm_united(shape_, a, {norms->meet(rank, index_), norms->stride(), norms->ranks()});
+        });
   }
 
   void build_backward(DevicePlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
     const bool residual = !node.more_inputs.empty();
-    const bool cut = mask_ >= 0;
+    const bool applies = builder.wants_gradient(node.input);
+    const bool meets = applies && builder.norms() != nullptr;
     std::vector<int> incoming = builder.take_gradient(index_, 2);
     if (!builder.owned(incoming.front())) std::swap(incoming.front(), incoming.back());
-    const int dy = builder.read(incoming[0]);
-    const int dy2 = incoming.size() > 1 ? builder.read(incoming[1]) : -1;
-    const int x = builder.value(node.input);
-    if (cut) builder.read(mask_);
-    const int planes = builder.read(planes_);
-    const int scratch = builder.new_buffer(channel_scratch_bytes(shape_.channels));
-    const bool changes = cut || dy2 >= 0;  // the residual's gradient differs from dy
-    int dresidual = -1;
+    Backward use;
+    use.dy = incoming[0];
+    use.dy2 = incoming.size() > 1 ? incoming[1] : -1;
+    use.x = builder.value_buffer(node.input);
+    read(builder, use);
+    use.scratch = new_scratch(builder);
+    const bool changes = mask_ >= 0 || use.dy2 >= 0;  // the residual's gradient differs from dy
     if (residual && builder.wants_gradient(node.more_inputs[0])) {
       if (changes) {
-        dresidual =
-            builder.owned(dy) ? builder.write(dy) : builder.new_buffer(builder.value_bytes(index_));
+        use.dresidual = builder.owned(use.dy) ? builder.write(use.dy)
+                                              : builder.new_buffer(builder.value_bytes(index_));
       }
-      builder.pass_gradient(node.more_inputs[0], changes ? dresidual : dy);
+      builder.pass_gradient(node.more_inputs[0], changes ? use.dresidual : use.dy);
     }
-    int dx = -1;
-    if (builder.wants_gradient(node.input)) {
-      dx = residual ? builder.new_gradient(node.input) : builder.gradient_over(node.input, dy);
+    if (meets) {
+      append_own_sums(builder, use);
+      // What is left is of no use to the parameters.
+      builder.begin(index_, StepUse::inputs);
+      read(builder, use);
+      builder.write(use.scratch);
     }
+    if (applies) {
+      use.dx =
+          residual ? builder.new_gradient(node.input) : builder.gradient_over(node.input, use.dy);
+    }
+    const int64_t tensor = builder.value_bytes(index_);
     builder.append("norm_back",
-                   back_bytes(builder.value_bytes(index_), dy2 >= 0, dresidual >= 0, dx >= 0),
-                   [*this, x, dy, dy2, dx, dresidual, planes, scratch,
-                    ops = builder.ops()](const DeviceRun& run) {
-                     NormBackward a;
-                     a.x = run.at(x);
-                     a.mask = run.at<uint8_t>(mask_);
-                     a.dy = run.at(dy);
-                     a.dy2 = run.at(dy2);
-                     a.gamma = run.parameters + gamma_;
-                     a.planes = run.at<float>(planes);
-                     a.dgamma = run.gradients + gamma_;
-                     a.dbeta = run.gradients + beta_;
-                     a.dx = run.at(dx);
-                     a.dresidual = run.at(dresidual);
-                     a.scratch = run.at(scratch);
-                     ops->norm_backward(shape_, a);
+                   (meets ? 0 : sum_bytes(tensor, use)) + (applies ? apply_bytes(tensor, use) : 0),
+                   [*this, use, norms = meets ? builder.norms() : nullptr,
+                    rank = builder.options().rank, ops = builder.ops()](const DeviceRun& run) {
+                     const NormBackward a = backward_of(run, use);
+                     if (norms == nullptr) return ops->norm_backward(shape_, a);
+                     ops->norm_backward_united(
+                         shape_, a, {norms->meet(rank, -index_), norms->stride(), norms->ranks()});
                    });
     for (const int buffer : incoming) builder.release(buffer);
   }
 
  private:
+  // Buffers of a pass; -1: none.
+  struct Forward {
+    int x = -1, residual = -1, y = -1, sums = -1, scratch = -1;
+    int64_t moments = 0;  // an offset
+  };
+  struct Backward {
+    int x = -1, dy = -1, dy2 = -1, dx = -1, dresidual = -1, scratch = -1;
+  };
+
+  NormForward forward_of(const DeviceRun& run, const Forward& use) const {
+    NormForward a;
+    a.x = run.at(use.x);
+    a.residual = run.at(use.residual);
+    a.gamma = run.parameters + gamma_;
+    a.beta = run.parameters + beta_;
+    a.running_mean = run.statistics + statistics_;
+    a.running_variance = a.running_mean + shape_.channels;
+    a.y = run.at(use.y);
+    a.mask = run.at<uint8_t>(mask_);
+    a.planes = run.at<float>(planes_);
+    if (run.gradients != nullptr) a.moments = run.gradients + use.moments;
+    a.scratch = run.at(use.scratch);
+    a.sums = run.at<float>(use.sums);
+    return a;
+  }
+
+  NormBackward backward_of(const DeviceRun& run, const Backward& use) const {
+    NormBackward a;
+    a.x = run.at(use.x);
+    a.mask = run.at<uint8_t>(mask_);
+    a.dy = run.at(use.dy);
+    a.dy2 = run.at(use.dy2);
+    a.gamma = run.parameters + gamma_;
+    a.planes = run.at<float>(planes_);
+    a.dgamma = run.gradients + gamma_;
+    a.dbeta = run.gradients + beta_;
+    a.dx = run.at(use.dx);
+    a.dresidual = run.at(use.dresidual);
+    a.scratch = run.at(use.scratch);
+    return a;
+  }
+
+  // Marks what the next step of the backward pass reads.
+  void read(DevicePlanBuilder& builder, const Backward& use) const {
+    builder.read(use.x);
+    builder.read(planes_);
+    if (use.dresidual >= 0) {
+      builder.read(use.dresidual);  // includes what has arrived
+      return;
+    }
+    for (const int buffer : {use.dy, use.dy2, mask_}) {
+      if (buffer >= 0) builder.read(buffer);
+    }
+  }
+
+  // Computes the statistics of this replica's rows, for the others.
+  void append_statistics(DevicePlanBuilder& builder) const {
+    const int input = builder.node(index_).input;
+    Forward use;
+    use.x = builder.value(input);
+    use.scratch = new_scratch(builder);
+    use.sums = builder.sums(input);
+    builder.append("norm_statistics", use.sums < 0 ? builder.value_bytes(index_) : 0,
+                   [*this, use, norms = builder.norms(), rank = builder.options().rank,
+                    ops = builder.ops()](const DeviceRun& run) {
+                     ops->norm_statistics(shape_, forward_of(run, use),
+                                          norms->place(rank, int64_t{2} * shape_.channels));
+                   });
+  }
+
+  // Computes the sums of this replica's rows, for the others. The gradients of the parameters stay
+  // those of its own rows, because the collective adds them up.
+  void append_own_sums(DevicePlanBuilder& builder, const Backward& use) const {
+    builder.append("norm_back_sums", sum_bytes(builder.value_bytes(index_), use),
+                   [*this, use, norms = builder.norms(), rank = builder.options().rank,
+                    ops = builder.ops()](const DeviceRun& run) {
+                     ops->norm_backward_sums(shape_, backward_of(run, use),
+                                             norms->place(rank, int64_t{2} * shape_.channels));
+                   });
+  }
+
+  int new_scratch(DevicePlanBuilder& builder) const {
+    return builder.new_buffer(channel_scratch_bytes(shape_.channels));
+  }
+
   int64_t mask_bytes() const { return mask_ < 0 ? 0 : norm_mask_bytes(shape_); }
 
   // Both passes read x and the incoming gradient. The first pass sums, and writes the residual's
   // gradient if there is one. The second pass reads that, or else the incoming gradient again, and
   // writes dx.
-  int64_t back_bytes(int64_t tensor, bool two, bool left, bool applies) const {
-    const int64_t arriving = tensor * (two ? 2 : 1) + mask_bytes();
-    const int64_t sums = tensor + arriving + (left ? tensor : 0);
-    return sums + (applies ? 2 * tensor + (left ? tensor : arriving) : 0);
+  int64_t arriving_bytes(int64_t tensor, const Backward& use) const {
+    return tensor * (use.dy2 >= 0 ? 2 : 1) + mask_bytes();
+  }
+  int64_t sum_bytes(int64_t tensor, const Backward& use) const {
+    return tensor + arriving_bytes(tensor, use) + (use.dresidual >= 0 ? tensor : 0);
+  }
+  int64_t apply_bytes(int64_t tensor, const Backward& use) const {
+    return 2 * tensor + (use.dresidual >= 0 ? tensor : arriving_bytes(tensor, use));
   }
 
   void describe(DevicePlanBuilder& builder) {

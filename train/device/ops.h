@@ -96,6 +96,16 @@ class DeviceOps {
   virtual void norm_training(const NormShape& s, const NormForward& a) = 0;
   virtual void norm_inference(const NormShape& s, const NormForward& a) = 0;
   virtual void norm_backward(const NormShape& s, const NormBackward& a) = 0;
+  // The same in two halves, for replicas that synchronise their batch norms in between. The first
+  // writes this replica's `own` numbers, (2, channels), and the second takes those of all replicas,
+  // which have as many rows each. norm_statistics() needs x, scratch and sums alone.
+  virtual void norm_statistics(const NormShape& s, const NormForward& a, float* own) = 0;
+  virtual void norm_united(const NormShape& s, const NormForward& a, const NormReplicas& all) = 0;
+  // Also writes dgamma and dbeta of this replica's rows, and dresidual.
+  virtual void norm_backward_sums(const NormShape& s, const NormBackward& a, float* own) = 0;
+  // Writes dx. dresidual and scratch are as the first half has left them.
+  virtual void norm_backward_united(const NormShape& s, const NormBackward& a,
+                                    const NormReplicas& all) = 0;
 
   // y may be x, dx may be dy. `seen` is y if reads_output(kind), else x.
   virtual void activate(Activation kind, int64_t count, Precision type, const void* x, void* y) = 0;

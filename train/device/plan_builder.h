@@ -12,15 +12,18 @@ namespace stoker {
 class DevicePlanBuilder final : public KernelBuilder<DeviceRun> {
  public:
   DevicePlanBuilder(const NetSpec& net, const PlanOptions& options, const DeviceTuning& tuning,
-                    const GradientLayout& layout, DeviceOps* ops, DeviceProgram& program)
+                    const GradientLayout& layout, DeviceOps* ops, DeviceNormExchange* norms,
+                    DeviceProgram& program)
       : KernelBuilder(net, options, layout, program),
         held_(tensor_precisions(options.precision, kDevicePrecision)),
         assumed_workspace_(tuning.workspace_limit),
         ops_(ops),
+        norms_(options.training ? norms : nullptr),
         program_(program),
         sums_(nodes().size(), -1) {}
 
   DeviceOps* ops() const { return ops_; }
+  DeviceNormExchange* norms() const { return norms_; }  // null: norms meet nobody
   const TensorPrecisions& held() const { return held_; }
   int64_t assumed_workspace() const { return assumed_workspace_; }
   int64_t number_bytes() const { return bytes_of(held_.activations); }
@@ -59,6 +62,7 @@ class DevicePlanBuilder final : public KernelBuilder<DeviceRun> {
   const TensorPrecisions held_;
   const int64_t assumed_workspace_;
   DeviceOps* const ops_;
+  DeviceNormExchange* const norms_;
   DeviceProgram& program_;
   std::vector<int> sums_;  // per node: buffer
 };

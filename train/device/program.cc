@@ -19,9 +19,9 @@ constexpr NodeKinds<DevicePlanBuilder> kKinds{.conv = make_device_conv,
 
 DeviceProgram build_device_program(const NetSpec& net, const PlanOptions& options,
                                    const DeviceTuning& tuning, const GradientLayout& layout,
-                                   DeviceOps* ops) {
+                                   DeviceOps* ops, DeviceNormExchange* norms) {
   DeviceProgram program;
-  DevicePlanBuilder builder(net, options, tuning, layout, ops, program);
+  DevicePlanBuilder builder(net, options, tuning, layout, ops, norms, program);
   build_plan(builder, program.plan, kKinds);
   return program;
 }

@@ -33,9 +33,10 @@ struct DeviceProgram : ProgramOf<DeviceRun> {
 };
 
 // If `ops` is null, the program has only a plan, in which each convolution's workspace has the
-// limit's size. `ops` and `layout` must outlive the program.
+// limit's size. `norms` is where its batch norms in training meet those of other replicas, or null.
+// `ops`, `layout` and, while it runs, `norms` must outlive the program.
 DeviceProgram build_device_program(const NetSpec& net, const PlanOptions& options,
                                    const DeviceTuning& tuning, const GradientLayout& layout,
-                                   DeviceOps* ops);
+                                   DeviceOps* ops, DeviceNormExchange* norms = nullptr);
 
 }  // namespace stoker

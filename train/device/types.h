@@ -69,6 +69,16 @@ struct NormForward {
   const float* sums = nullptr;
 };
 
+// Numbers of a batch norm whose replicas are synchronised (train/collective/norm_exchange.h), in
+// device memory: (2, channels) of each of `count` replicas, `stride` floats apart. Forward: the
+// mean and the biased variance of a replica's rows. Backward: the sums of g, its gradient before
+// the activation, and of g * (x - mean).
+struct NormReplicas {
+  const float* numbers = nullptr;
+  int64_t stride = 0;
+  int count = 1;
+};
+
 // A mask has one byte for each group of this many channels of a pixel, with the first channel in
 // the lowest bit. A thread of the kernels reads and writes one group at a time.
 inline int norm_mask_width(const NormShape& s) {

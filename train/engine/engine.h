@@ -29,6 +29,7 @@
 
 namespace stoker {
 
+class DeviceNormExchange;
 class NormExchange;
 
 enum class OptimizerKind : uint8_t { sgd, lars, adam, adamw };
@@ -52,10 +53,12 @@ struct EngineOptions {
   OptimizerKind optimizer = OptimizerKind::sgd;
   bool clips = false;        // update() may get a clip_norm
   bool accumulates = false;  // a global batch may come in several BatchRows
-  // Of replicas whose batch norms are synchronised (train/collective/norm_exchange.h): where they
-  // meet, and which of them this one is. `norms` must outlive the engine; null: each micro-batch
-  // has batch norms of its own. Only the CPU engine has synchronised ones.
+  // Of replicas whose batch norms are synchronised (train/collective/norm_exchange.h and
+  // device_norm_exchange.h): where they meet, and which of them this one is. `norms` is for the CPU
+  // engine and must outlive it; `device_norms` is for engines that queue their work, lives as long
+  // as batches come, and goes before the engine. Null: each micro-batch has batch norms of its own.
   NormExchange* norms = nullptr;
+  DeviceNormExchange* device_norms = nullptr;
   int rank = 0;
   // False: no batch will come, as for the engine of a parameter server, which only updates. An
   // engine may then leave out what only batches need.

@@ -6,6 +6,7 @@
 
 #include "staging/batch_layout.h"
 #include "staging/device_list.h"
+#include "train/collective/device_norm_exchange.h"
 #include "train/collective/norm_exchange.h"
 #include "train/cuda/engine.h"
 #include "train/engine/byte_text.h"
@@ -75,6 +76,9 @@ BatchChoice gpu_batch(const BatchQuestion& question, int64_t most_rows) {
                                                   .micro_batch_size = static_cast<int>(kGpuStep),
                                                   .parts = options.accumulate});
   engine.nominal_rows = engine.rows;
+  // Batch norms that are synchronised have other steps; those of this plan meet nobody.
+  DeviceNormExchange norms(1, 0);
+  if (synchronised_replicas(options) > 1) engine.device_norms = &norms;
   const int64_t server =
       wants_server(options.reduce)
           ? cuda_server_bytes(question.net, engine, options.replicas - static_cast<int>(sharing))

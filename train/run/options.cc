@@ -1,8 +1,11 @@
 #include "train/run/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "pipeline/invalid_field.h"
 #include "pipeline/measure_hooks.h"
@@ -21,7 +24,7 @@ void require_not_negative(int64_t value, const std::string& field) {
   require(value >= 0, field, fmt::format(": {} is negative", value));
 }
 
-// Whether the net has batch norms, and whether they are on the CPU, is seen where engines are made.
+// Whether the net has batch norms is seen where engines are made.
 void require_replicas_that_meet(const TrainOptions& options) {
   const std::string field = "sync_batch_norm";
   require(sends_gradients(options.reduce), field,
@@ -30,8 +33,14 @@ void require_replicas_that_meet(const TrainOptions& options) {
   const int processes = options.processes ? options.processes->size() : 1;
   require(processes == 1, field,
           fmt::format(" is on, but only replicas of one process synchronise batch norms, and these "
-                      "are {} processes; take --devices cpu:N in one",
+                      "are {} processes; take --devices cpu:N or cuda:0*N in one",
                       processes));
+  if (!on_gpus(options.devices)) return;
+  const std::set<std::string> gpus(options.devices.begin(), options.devices.end());
+  require(gpus.size() == 1, field,
+          fmt::format(" is on, but only replicas that share a GPU synchronise batch norms, and "
+                      "these are on {}; take --devices {}*{}",
+                      fmt::join(gpus, ", "), *gpus.begin(), options.devices.size()));
 }
 
 }  // namespace

@@ -65,9 +65,10 @@ std::string norm_line(const TrainSetup& setup) {
   const int64_t numbers = 2 * total_count(statistics_table(setup.net)) * micro_batches;
   return fmt::format(
       "batch norm: synchronised, over {} samples: a micro-batch of each of {} replicas; a replica "
-      "gives {:.2f} MiB to each of the others in a step",
+      "gives {:.2f} MiB to each of the others in a step{}",
       replicas * setup.shape.micro_batch_size, replicas,
-      static_cast<double>(4 * numbers) / (1 << 20));
+      static_cast<double>(4 * numbers) / (1 << 20),
+      setup.replicas[0].engine->stream() ? "; passes are queued without graphs" : "");
 }
 
 std::string frames_note(int64_t frames) {

@@ -160,21 +160,18 @@ std::unique_ptr<Collective> make_collective(const TrainOptions& options, const R
   return carrier(options, *replicas[0].engine);
 }
 
-// Makes what lets the replicas synchronise their batch norms. Returns null if they do not, or if
-// there is only one.
-std::unique_ptr<NormExchange> make_norm_exchange(const TrainOptions& options, const NetSpec& net,
-                                                 const ReplicaShape& shape) {
+// Returns how many floats a replica brings at once to those with which it synchronises its batch
+// norms, at most. Returns 0 if there are no others.
+int64_t most_norm_numbers(const TrainOptions& options, const NetSpec& net) {
   const int replicas = synchronised_replicas(options);
-  if (replicas == 0) return nullptr;
+  if (replicas == 0) return 0;
   int64_t channels = 0;  // at most, of a batch norm
   for (const TensorInfo& info : statistics_table(net)) channels = std::max(channels, info.count);
   if (channels == 0) {
     throw InvalidField("train", "sync_batch_norm",
                        fmt::format(" is on, but {} has no batch norms", net.name));
   }
-  if (replicas == 1) return nullptr;
-  return std::make_unique<NormExchange>(replicas, shape.rows / shape.micro_batch_size,
-                                        static_cast<size_t>(2 * channels));
+  return replicas > 1 ? 2 * channels : 0;
 }
 
 }  // namespace
@@ -182,8 +179,13 @@ std::unique_ptr<NormExchange> make_norm_exchange(const TrainOptions& options, co
 ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const ReplicaShape& shape,
                        const TrainProcesses& processes, const EngineFactory& make_engine) {
   EngineOptions engine = engine_options(options, shape);
-  norms_ = make_norm_exchange(options, net, shape);
+  if (const int64_t most = most_norm_numbers(options, net); most > 0) {
+    norms_ = std::make_unique<NormExchange>(options.replicas, shape.rows / shape.micro_batch_size,
+                                            static_cast<size_t>(most));
+    device_norms_ = std::make_unique<DeviceNormExchange>(options.replicas, most);
+  }
   engine.norms = norms_.get();
+  engine.device_norms = device_norms_.get();
   for (int i = 0; i < options.replicas; ++i) {
     engine.rank = i;
     if (make_engine) {
@@ -193,12 +195,6 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
                                                        : options.devices[static_cast<size_t>(i)];
       replicas_.push_back(make_replica(name, net, engine));
     }
-  }
-  if (norms_ && replicas_[0].engine->stream()) {
-    throw InvalidField("train", "sync_batch_norm",
-                       fmt::format(" is on, but only CPU replicas synchronise batch norms, not "
-                                   "those whose engine is on {}",
-                                   replicas_[0].device->name()));
   }
   independent_ = options.reduce == ReduceKind::independent;
   if (wants_server(options.reduce)) {
@@ -236,6 +232,7 @@ void ReplicaSet::make_server(const TrainOptions& options, const NetSpec& net,
 void ReplicaSet::abort(const std::string& reason) const noexcept {
   collective_->abort();
   if (norms_) norms_->abort(reason);
+  if (device_norms_) device_norms_->abort(reason);
   if (server_) server_->abort();
 }
 

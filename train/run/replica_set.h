@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "train/collective/collective.h"
+#include "train/collective/device_norm_exchange.h"
 #include "train/collective/norm_exchange.h"
 #include "train/run/batch_shape.h"
 #include "train/run/parameter_server.h"
@@ -66,8 +67,10 @@ class ReplicaSet {
                    const TrainProcesses& processes, const EngineFactory& make_engine);
   void plan_traffic(const TrainOptions& options, int all_replicas);
 
-  std::unique_ptr<NormExchange> norms_;  // null: every replica has batch norms of its own
+  // Engines use the one or the other; null: every replica has batch norms of its own.
+  std::unique_ptr<NormExchange> norms_;
   std::vector<Replica> replicas_;
+  std::unique_ptr<DeviceNormExchange> device_norms_;  // after the replicas: it goes before them
   std::unique_ptr<ParameterServer> server_;
   std::unique_ptr<Collective> collective_;  // after the server: its sums go there
   bool in_buckets_ = false;

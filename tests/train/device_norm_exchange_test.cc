@@ -1,0 +1,151 @@
+#include "train/collective/device_norm_exchange.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/fake_device.h"
+
+namespace stoker {
+namespace {
+
+using testing::FakeDevice;
+
+void run_threads(int count, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+// An exchange and a stream for each rank, on a device on which all is late.
+class Ranks {
+ public:
+  Ranks(int ranks, int64_t most, uint64_t seed = 1) : device_({.seed = seed, .max_delay_us = 40}) {
+    exchange_ = std::make_unique<DeviceNormExchange>(ranks, most);
+    for (int rank = 0; rank < ranks; ++rank) {
+      streams_.push_back(device_.make_stream());
+      exchange_->join(rank, {&device_, streams_.back().get()});
+    }
+  }
+  ~Ranks() { exchange_.reset(); }
+
+  FakeDevice& device() { return device_; }
+  DeviceNormExchange& exchange() { return *exchange_; }
+  Stream& stream(int rank) { return *streams_[static_cast<size_t>(rank)]; }
+  void end_exchange() { exchange_.reset(); }
+
+ private:
+  FakeDevice device_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::unique_ptr<DeviceNormExchange> exchange_;
+};
+
+float number(int rank, int round, int64_t i) {
+  return static_cast<float>(1000 * rank + 10 * round + i);
+}
+
+// Some ranks are slow to write, and others to read, so that a memory that is used again too early
+// has the numbers of another round.
+TEST(DeviceNormExchange, GivesAllRanksTheNumbersOfAllInEachRound) {
+  constexpr int kRounds = 30;
+  for (const int ranks : {1, 2, 3, 5}) {
+    Ranks all(ranks, 7, static_cast<uint64_t>(ranks));
+    std::atomic<int> wrong{0}, read{0};
+    run_threads(ranks, [&](int rank) {
+      for (int round = 0; round < kRounds; ++round) {
+        const int64_t count = 1 + round % 7, stride = all.exchange().stride();
+        // Numbers that nobody gets, longer than those that follow, may come late too.
+        float* unused = all.exchange().place(rank, 7);
+        all.stream(rank).call([=] {
+          if ((rank + round) % 3 == 2) std::this_thread::sleep_for(std::chrono::microseconds(150));
+          std::fill_n(unused, 7, -1.0f);
+        });
+        float* own = all.exchange().place(rank, count);
+        all.stream(rank).call([=] {
+          if ((rank + round) % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(150));
+          for (int64_t i = 0; i < count; ++i) own[i] = number(rank, round, i);
+        });
+        const float* numbers = all.exchange().meet(rank, round);
+        all.stream(rank).call([=, &wrong, &read] {
+          if ((rank + round) % 3 == 1) std::this_thread::sleep_for(std::chrono::microseconds(150));
+          for (int other = 0; other < ranks; ++other) {
+            for (int64_t i = 0; i < count; ++i) {
+              wrong += numbers[other * stride + i] != number(other, round, i);
+            }
+          }
+          ++read;
+        });
+      }
+      all.stream(rank).synchronize();
+    });
+    EXPECT_EQ(wrong, 0) << ranks;
+    EXPECT_EQ(read, ranks * kRounds);
+  }
+}
+
+// Work may still read the memory when the exchange goes.
+TEST(DeviceNormExchange, KeepsItsMemoryUntilAllHaveReadIt) {
+  Ranks all(2, 1);
+  std::atomic<int> right{0};
+  run_threads(2, [&](int rank) {
+    float* own = all.exchange().place(rank, 1);
+    all.stream(rank).call([=] { *own = number(rank, 1, 0); });
+    const float* numbers = all.exchange().meet(rank, 1);
+    all.stream(rank).call([=, &right] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      right += numbers[0] == number(0, 1, 0) && numbers[1] == number(1, 1, 0);
+    });
+  });
+  all.end_exchange();
+  EXPECT_EQ(right, 2);
+}
+
+TEST(DeviceNormExchange, AbortWakesThoseWhoWait) {
+  Ranks all(3, 1);
+  std::atomic<int> begun{0};
+  std::vector<std::string> reasons(3);
+  const auto reason_of = [&](int rank) {
+    try {
+      all.exchange().place(rank, 1);
+      ++begun;
+      all.exchange().meet(rank, 0);
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("met");
+  };
+  run_threads(3, [&](int rank) {
+    if (rank == 2) {
+      while (begun < 2) std::this_thread::yield();
+      all.exchange().abort("rank 2 has failed");
+    }
+    reasons[static_cast<size_t>(rank)] = reason_of(rank);
+  });
+  EXPECT_THAT(reasons, ::testing::Each("rank 2 has failed"));
+}
+
+TEST(DeviceNormExchangeDeathTest, RanksThatAreNotInTheSameStepEndTheProgram) {
+  const auto meet = [](int step, int64_t a, int64_t b) {
+    Ranks all(2, 2);
+    run_threads(2, [&](int rank) {
+      all.exchange().place(rank, rank == 0 ? a : b);
+      all.exchange().meet(rank, rank == 0 ? step : 7);
+    });
+  };
+  meet(7, 1, 1);
+  EXPECT_DEATH(meet(8, 1, 1), "another replica is in another step");
+  EXPECT_DEATH(meet(7, 2, 1), "another replica is in another step");
+  EXPECT_DEATH(meet(7, 3, 1), "too many numbers .rank 0");
+  DeviceNormExchange nobody(2, 2);
+  EXPECT_DEATH(nobody.place(1, 1), "it has not joined .rank 1");
+}
+
+}  // namespace
+}  // namespace stoker

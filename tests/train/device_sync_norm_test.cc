@@ -1,0 +1,153 @@
+// Tests of synchronised batch norms in the device engine, on plain loops and on the emulated
+// kernels: replicas are as one engine whose micro-batches hold the rows of all.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/train/device_fixture.h"
+#include "tests/train/device_sync_fixture.h"
+#include "train/model/models.h"
+
+namespace stoker {
+namespace {
+
+DeviceReplicas replicas_of(const NetSpec& net, const SyncShape& shape, Precision precision,
+                           bool synchronised = true) {
+  return {net, shape, precision,
+          [&](const EngineOptions& options) { return started_device_engine(net, options); },
+          synchronised};
+}
+
+// A norm with a residual and a ReLU, whose mask is kept, once with a gradient of several readers.
+NetSpec residual_norms() {
+  const auto body = [](NetBuilder& n, int x) {
+    x = n.plain(OpKind::relu, add_norm(n, "a", x));
+    const int one = add_norm(n, "b", n.conv("b0", x, 8, 3, 1, 1));
+    x = n.plain(OpKind::relu, n.add(one, x));
+    const int two = add_norm(n, "c", n.conv("c0", x, 8, 3, 1, 1));
+    return n.plain(OpKind::relu, n.add(two, x));
+  };
+  return around("residual norms", body);
+}
+
+class DeviceSyncNormTest : public ::testing::TestWithParam<Precision> {
+ protected:
+  bool fp32() const { return GetParam() == Precision::fp32; }
+};
+
+// A whole net learns as one engine that has all rows in one micro-batch, and otherwise than
+// replicas with norms of their own. It has no ReLU, over whose edge rounding moves values.
+TEST(DeviceSyncNorm, ReplicasAreOneEngineWithAllTheirRows) {
+  const NetSpec net = make_net("airnet", {32, 32}, 10, {{8, 16, 16}});
+  const SyncShape shape{2, 1, 4};
+  const TestSgd sgd{0.02f, 5e-4f, 0.9f, true};
+  const auto whole = started_device_engine(net, engine_options(shape.united(), shape.united()));
+  DeviceReplicas together = replicas_of(net, shape, Precision::fp32);
+  DeviceReplicas apart = replicas_of(net, shape, Precision::fp32, false);
+  for (uint32_t step = 0; step < 2; ++step) {
+    const TestBatch united = united_rows(net, shape, 0, step);
+    device_step(*whole, united, sgd);
+    whole->stream()->synchronize();
+    together->step(step, sgd);
+    apart->step(step, sgd);
+    for (const StateKind kind :
+         {StateKind::parameters, StateKind::momenta, StateKind::statistics}) {
+      const double near = far(together[0], *whole, kind);
+      EXPECT_LT(near, 1e-5);
+      EXPECT_GT(far(apart[0], *whole, kind), 100 * near) << "norms of their own are as good";
+    }
+  }
+}
+
+// Against the reference in double precision, which gets the rows that meet as one micro-batch.
+TEST_P(DeviceSyncNormTest, AMicroBatchHoldsTheRowsOfAllReplicas) {
+  for (const NetSpec& net : {many_norms(), residual_norms()}) {
+    for (const SyncShape& shape : {SyncShape{2, 1, 4}, SyncShape{3, 3, 2}}) {
+      SCOPED_TRACE(net.name + ", " + std::to_string(shape.replicas) + " replicas");
+      DeviceReplicas replicas = replicas_of(net, shape, GetParam());
+      expect_united_step(net, replicas.all(), fp32());
+    }
+  }
+}
+
+TEST_P(DeviceSyncNormTest, TimingLeavesNoTrace) {
+  const NetSpec net = many_norms();
+  const SyncShape shape{3, 2, 2};
+  std::vector<Trained> all;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    DeviceReplicas replicas = replicas_of(net, shape, GetParam());
+    for (uint32_t step = 0; step < 3; ++step) replicas->step(step);
+    for (int rank = 0; rank < shape.replicas; ++rank) all.push_back(state_of(replicas[rank]));
+  }
+  for (const Trained& each : all) EXPECT_TRUE(each == all[0]);
+}
+
+// All replicas leave the same steps out, and those that are left meet.
+TEST_P(DeviceSyncNormTest, FrozenPartsChangeNothingElse) {
+  const NetSpec net = many_norms();
+  const SyncShape shape{2, 2, 2};
+  const std::vector<TensorInfo> table = parameter_table(net);
+  for (const bool all_weights : {false, true}) {  // then no norm passes a gradient on
+    std::vector<TensorUpdate> tensors(table.size(), {0.05f, 0, false});
+    for (size_t t = 0; t < table.size(); ++t) {
+      const std::string& name = table[t].name;
+      tensors[t].frozen = name.starts_with("stem") || name.starts_with("a.") ||
+                          name == "c.weight" || (all_weights && !name.starts_with("d."));
+    }
+    UpdateArgs args;
+    args.tensors = tensors;
+    std::vector<std::vector<float>> trained;
+    for (const bool expected : {false, true}) {
+      DeviceReplicas replicas = replicas_of(net, shape, GetParam());
+      for (uint32_t step = 0; step < 2; ++step) {
+        for (int rank = 0; rank < shape.replicas && expected; ++rank) {
+          replicas[rank].expect_frozen(tensors);
+        }
+        replicas->pass(step);
+        for (int rank = 0; rank < shape.replicas; ++rank) replicas[rank].update(args);
+      }
+      trained.push_back(read_state(replicas[1], StateKind::parameters));
+    }
+    EXPECT_EQ(trained[0], trained[1]);
+  }
+}
+
+// The same running statistics and weights give the same logits as without synchronisation.
+TEST_P(DeviceSyncNormTest, EvaluationMeetsNobody) {
+  const NetSpec net = many_norms();
+  const SyncShape shape{2, 1, 4};
+  DeviceReplicas together = replicas_of(net, shape, GetParam());
+  DeviceReplicas apart = replicas_of(net, shape, GetParam(), false);
+  const TestBatch batch = make_batch(net, shape.rows, 3);
+  std::vector<float> a(4 * 5), b(4 * 5);
+  together[1].forward(batch.rows(), {}, false, a);  // alone
+  apart[1].forward(batch.rows(), {}, false, b);
+  EXPECT_EQ(a, b);
+}
+
+TEST_P(DeviceSyncNormTest, AFailureInOneReplicaEndsThePassOfTheOthers) {
+  const NetSpec net = many_norms();
+  DeviceReplicas replicas = replicas_of(net, {2, 2, 2}, GetParam());
+  std::string message;
+  std::thread waiting([&] {
+    try {
+      replicas[0].forward_backward(make_batch(net, 4, 1).rows());
+    } catch (const std::runtime_error& error) {
+      message = error.what();
+    }
+  });
+  replicas.norms().abort("replica 1 has no batch");
+  waiting.join();
+  EXPECT_EQ(message, "replica 1 has no batch");
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, DeviceSyncNormTest,
+                         ::testing::Values(Precision::fp32, Precision::bf16), [](const auto& test) {
+                           return test.param == Precision::bf16 ? "bf16" : "fp32";
+                         });
+
+}  // namespace
+}  // namespace stoker

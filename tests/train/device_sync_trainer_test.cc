@@ -1,0 +1,180 @@
+// Tests of whole training runs on device engines whose replicas synchronise their batch norms.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_device.h"
+#include "tests/support/temp_folder.h"
+#include "tests/train/device_fixture.h"
+#include "tests/train/run_fixture.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr int64_t kSamples = 22;  // two steps, of which the last one has padded rows
+
+TrainOptions sync_options(int replicas) {
+  TrainOptions options = small_options(replicas);
+  options.recipe.epochs = 1;
+  options.sync_batch_norm = true;
+  return options;
+}
+
+// `states` may be null, or has one for every replica.
+EngineFactory loop_engines(std::vector<HostOpsState>* states = nullptr) {
+  return [states](const NetSpec& net, const EngineOptions& engine, int replica) {
+    return make_device_engine(net, engine, {},
+                              states ? &states->at(static_cast<size_t>(replica)) : nullptr);
+  };
+}
+
+RunOutcome run(const TrainOptions& options, const EngineFactory& engines = loop_engines()) {
+  return run_once(options, engines, kSamples);
+}
+
+TrainState state_of_run(const std::string& out) {
+  CheckpointInfo info;
+  TrainState state;
+  load_checkpoint(newest_checkpoint(checkpoint_folder(out)), info, state);
+  return state;
+}
+
+// Also in parts. The net has no ReLU, over whose edge rounding moves values.
+TEST(DeviceSyncTrainer, ReplicasAreOneReplicaWithAllRows) {
+  for (const int parts : {1, 2}) {
+    const TempFolder folder;
+    TrainOptions whole = small_options(1);
+    whole.recipe = default_recipe("airnet-narrow");
+    whole.recipe.train.stages = StageList("resize | flip");
+    whole.recipe.epochs = 1;
+    whole.recipe.batch = 16;
+    whole.recipe.precision = Precision::fp32;
+    whole.recipe.micro_batch_size = 16 / parts;
+    whole.accumulate = parts;
+    whole.out = folder.path() + "/whole";
+    const RunOutcome expected = run(whole);
+    TrainOptions options = whole;
+    options.replicas = 2;
+    options.recipe.micro_batch_size = 8 / parts;
+    options.sync_batch_norm = true;
+    options.out = folder.path() + "/together";
+    const RunOutcome together = run(options);
+    options.sync_batch_norm = false;
+    options.out = folder.path() + "/apart";
+    run(options);
+    EXPECT_NEAR(together.result.loss, expected.result.loss, 1e-5 * expected.result.loss);
+    const TrainState state = state_of_run(whole.out);
+    const TrainState same = state_of_run(folder.path() + "/together");
+    const TrainState other = state_of_run(folder.path() + "/apart");
+    const double near = relative_distance(same.parameters, state.parameters);
+    EXPECT_LT(near, 1e-5);
+    EXPECT_GT(relative_distance(other.parameters, state.parameters), 100 * near);
+    EXPECT_LT(relative_distance(same.statistics, state.statistics), 1e-5);
+  }
+}
+
+// However gradients are summed, and whenever devices are late.
+TEST(DeviceSyncTrainer, BitsDependOnNeitherTheReductionNorTiming) {
+  TrainOptions options = sync_options(2);
+  options.recipe.micro_batch_size = 4;
+  options.bucket_bytes = 0;
+  const RunOutcome expected = run(options);
+  testing::FakeDevice device({.max_delay_us = 30});
+  const EngineFactory late = [&](const NetSpec& net, const EngineOptions& engine, int) {
+    return std::make_unique<DeviceEngine>(net, engine, DeviceTuning{}, device, host_ops_factory());
+  };
+  for (const int64_t bucket_bytes : {0, 4000, 25 << 20}) {
+    for (const ReduceKind reduce : {ReduceKind::automatic, ReduceKind::server}) {
+      options.bucket_bytes = bucket_bytes;
+      options.reduce = reduce;
+      SCOPED_TRACE(std::to_string(bucket_bytes) + " " + to_string(reduce));
+      EXPECT_EQ(run(options).hash, expected.hash);
+      EXPECT_EQ(run(options, late).hash, expected.hash);
+    }
+  }
+  EXPECT_EQ(device.bytes_written_after_free(), 0);
+  options.sync_batch_norm = false;
+  EXPECT_NE(run(options).hash, expected.hash);
+}
+
+TEST(DeviceSyncTrainer, IsResumedExactlyAndOnlyAsItBegan) {
+  const TempFolder folder;
+  TrainOptions options = sync_options(2);
+  options.recipe.epochs = 2;
+  options.recipe.precision = Precision::bf16;
+  const uint64_t whole = run(options).hash;
+  options.out = folder.path();
+  options.max_steps = 3;
+  run(options);
+  options.max_steps = 0;
+  options.resume = true;
+  TrainOptions without = options;
+  without.sync_batch_norm = false;
+  try {
+    run(without);
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("this run has another sync_batch_norm: on -> off"));
+  }
+  EXPECT_EQ(run(options).hash, whole);
+}
+
+TEST(DeviceSyncTrainer, SaysThatPassesHaveNoGraphsAndDoesNotWarn) {
+  std::vector<HostOpsState> states(2);
+  const auto source = small_source(kSamples);
+  TrainOptions options = sync_options(2);
+  options.recipe.epochs = 2;
+  RecordingObserver observer;
+  Trainer(*source, nullptr, options, observer, loop_engines(&states)).run();
+  EXPECT_TRUE(observer.messages.empty());
+  EXPECT_EQ(states[0].captures, 1);  // of the update
+  EXPECT_GT(states[0].launches, 0);
+  EXPECT_THAT(observer.plan,
+              Contains("batch norm: synchronised, over 4 samples: a micro-batch of each of 2 "
+                       "replicas; a replica gives 0.04 MiB to each of the others in a step; "
+                       "passes are queued without graphs"));
+}
+
+TEST(DeviceSyncTrainer, ASingleReplicaIsAsWithoutIt) {
+  TrainOptions options = sync_options(1);
+  const uint64_t alone = run(options).hash;
+  options.sync_batch_norm = false;
+  EXPECT_EQ(run(options).hash, alone);
+}
+
+// The other replicas wait in the first batch norm of the next step for one that never comes.
+TEST(DeviceSyncTrainer, AReplicaThatFailsEndsTheRun) {
+  for (const int faulty : {0, 1, 3}) {
+    std::vector<HostOpsState> states(4);
+    states[static_cast<size_t>(faulty)].failing_launch = 0;  // the second update
+    TrainOptions options = sync_options(4);
+    options.recipe.epochs = 3;
+    try {
+      run(options, loop_engines(&states));
+      FAIL();
+    } catch (const TrainingFailed& error) {
+      EXPECT_THAT(error.what(), HasSubstr("told to fail")) << faulty;
+    }
+  }
+}
+
+TEST(DeviceSyncTrainer, IsRefusedOnSeveralGpus) {
+  TrainOptions options = sync_options(3);
+  options.devices = {"cuda:1", "cuda:0", "cuda:1"};
+  try {
+    run(options);
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(),
+                 "train: sync_batch_norm is on, but only replicas that share a GPU synchronise "
+                 "batch norms, and these are on cuda:0, cuda:1; take --devices cuda:0*3");
+  }
+}
+
+}  // namespace
+}  // namespace stoker
