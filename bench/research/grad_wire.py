@@ -76,8 +76,10 @@ def main():
         with open(args.out + ".json", "w") as file:
             json.dump({"model": args.model, "results": results}, file, indent=1)
         command = " ".join(["bench/research/grad_wire.py", *measured_on.public_arguments(sys.argv[1:])])
+        machine = results[-1]["machine"]
         with open(args.out + ".md", "w") as file:
-            file.write(f"# {args.model}: accuracy by format of gradients on the wire\n\n`{command}`; top-1 in %\n\n{text}\n")
+            file.write(f"# {args.model}: accuracy by format of gradients on the wire\n\n`{command}`; top-1 in %\n\n{text}\n\n"
+                       f"{machine['cpu']}, {machine['cores']} cores; {machine['date']}; commit {machine['commit']}.\n")
 
 
 if __name__ == "__main__":
