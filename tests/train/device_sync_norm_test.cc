@@ -85,34 +85,13 @@ TEST_P(DeviceSyncNormTest, TimingLeavesNoTrace) {
   for (const Trained& each : all) EXPECT_TRUE(each == all[0]);
 }
 
-// All replicas leave the same steps out, and those that are left meet.
 TEST_P(DeviceSyncNormTest, FrozenPartsChangeNothingElse) {
   const NetSpec net = many_norms();
-  const SyncShape shape{2, 2, 2};
-  const std::vector<TensorInfo> table = parameter_table(net);
-  for (const bool all_weights : {false, true}) {  // then no norm passes a gradient on
-    std::vector<TensorUpdate> tensors(table.size(), {0.05f, 0, false});
-    for (size_t t = 0; t < table.size(); ++t) {
-      const std::string& name = table[t].name;
-      tensors[t].frozen = name.starts_with("stem") || name.starts_with("a.") ||
-                          name == "c.weight" || (all_weights && !name.starts_with("d."));
-    }
-    UpdateArgs args;
-    args.tensors = tensors;
-    std::vector<std::vector<float>> trained;
-    for (const bool expected : {false, true}) {
-      DeviceReplicas replicas = replicas_of(net, shape, GetParam());
-      for (uint32_t step = 0; step < 2; ++step) {
-        for (int rank = 0; rank < shape.replicas && expected; ++rank) {
-          replicas[rank].expect_frozen(tensors);
-        }
-        replicas->pass(step);
-        for (int rank = 0; rank < shape.replicas; ++rank) replicas[rank].update(args);
-      }
-      trained.push_back(read_state(replicas[1], StateKind::parameters));
-    }
-    EXPECT_EQ(trained[0], trained[1]);
-  }
+  const auto make = [&] { return replicas_of(net, {2, 2, 2}, GetParam()); };
+  expect_frozen_parts_change_nothing_else(net, make, is_frozen_part);
+  // No norm passes a gradient on.
+  expect_frozen_parts_change_nothing_else(
+      net, make, [](const std::string& name) { return !name.starts_with("d."); });
 }
 
 // The same running statistics and weights give the same logits as without synchronisation.

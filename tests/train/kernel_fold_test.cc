@@ -82,8 +82,7 @@ class KernelFoldTest : public ::testing::TestWithParam<Precision> {
 };
 
 TEST_P(KernelFoldTest, IsTheSameSum) {
-  for (const int read : {1, 2, 3, 4})
-    expect_the_same(stem({14, 12}, {7, 7}, {3, 3}, read, GetParam()));
+  for (const int read : {1, 3}) expect_the_same(stem({14, 12}, {7, 7}, {3, 3}, read, GetParam()));
   for (const int size : {16, 17, 18, 19}) {
     for (const int padding : {0, 1, 2, 3}) {
       expect_the_same(stem({size, 21}, {7, 7}, {padding, padding}, 3, GetParam()));
@@ -117,7 +116,7 @@ TEST(FoldTest, WhatIsNotFolded) {
   EXPECT_FALSE(changed([](ConvShape& s) { s.stride = 1; }));
   EXPECT_FALSE(changed([](ConvShape& s) { s.stride = 4; }));
   EXPECT_FALSE(changed([](ConvShape& s) { s.read_channels = 0; }));
-  EXPECT_FALSE(changed([](ConvShape& s) { s.read_channels = 5; }));
+  EXPECT_FALSE(changed([](ConvShape& s) { s.read_channels = 2; }));
   EXPECT_FALSE(changed([](ConvShape& s) { s.kernel.width = 6; }));
   EXPECT_FALSE(changed([](ConvShape& s) { s.kernel.height = 3; }));
 }

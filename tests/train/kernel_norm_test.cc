@@ -62,6 +62,47 @@ class KernelNormTest : public ::testing::TestWithParam<Case> {
     });
   }
 
+  Bytes random_mask() {
+    Bytes mask(norm_mask_bytes(shape()));
+    for (int64_t i = 0; i < norm_mask_bytes(shape()); ++i) {
+      mask.at<uint8_t>()[i] = static_cast<uint8_t>(random_());
+    }
+    return mask;
+  }
+  struct BackwardInput {
+    Bytes x, dy, dy2, gamma, mask, planes;
+  };
+  BackwardInput backward_input() {
+    BackwardInput in{noise(3, 2),          noise(0, 1),   noise(0, 1),
+                     per_channel(1, 0.2f), random_mask(), Bytes(GetParam().channels * int64_t{16})};
+    fill(in.planes, GetParam().channels * int64_t{4}, Precision::fp32, 1, 0.5f);
+    return in;
+  }
+  struct BackwardResult {
+    Bytes dx, dresidual, dgamma, dbeta, own;
+  };
+  BackwardResult backward_result() const {
+    const int64_t channels = GetParam().channels;
+    return {tensor(), tensor(), Bytes(channels * 4), Bytes(channels * 4), Bytes(channels * 8)};
+  }
+  // All but dx.
+  NormBackward arguments(const BackwardInput& in, const BackwardResult& r,
+                         const Bytes& scratch) const {
+    const Case& c = GetParam();
+    NormBackward a;
+    a.x = in.x.at();
+    a.mask = c.residual && c.activation == Activation::relu ? in.mask.at<uint8_t>() : nullptr;
+    a.dy = in.dy.at();
+    a.dy2 = c.two ? in.dy2.at() : nullptr;
+    a.gamma = in.gamma.at<float>();
+    a.planes = in.planes.at<float>();
+    a.dgamma = r.dgamma.at<float>();
+    a.dbeta = r.dbeta.at<float>();
+    a.dresidual = c.residual ? r.dresidual.at() : nullptr;
+    a.scratch = scratch.at();
+    return a;
+  }
+
   std::mt19937 random_{7};
   TwoOps ops_;
 };
@@ -161,41 +202,22 @@ TEST_P(KernelNormTest, InferenceHasTheBitsOfThePlainLoops) {
 TEST_P(KernelNormTest, BackwardIsThePlainLoops) {
   const Case& c = GetParam();
   const NormShape s = shape();
-  const bool masked = c.residual && c.activation == Activation::relu;
-  const Bytes x = noise(3, 2), dy = noise(0, 1), dy2 = noise(0, 1), gamma = per_channel(1, 0.2f);
-  Bytes mask(norm_mask_bytes(s)), planes(c.channels * int64_t{16});
-  for (int64_t i = 0; i < norm_mask_bytes(s); ++i) {
-    mask.at<uint8_t>()[i] = static_cast<uint8_t>(random_());
-  }
-  fill(planes, c.channels * int64_t{4}, Precision::fp32, 1, 0.5f);
-  struct Result {
-    Bytes dx, dresidual, dgamma, dbeta;
-  };
+  const BackwardInput in = backward_input();
   const auto run = [&](DeviceOps& ops) {
     const Bytes scratch(channel_scratch_bytes(c.channels));
-    Result r{tensor(), tensor(), Bytes(c.channels * 4), Bytes(c.channels * 4)};
-    NormBackward a;
-    a.x = x.at();
-    a.mask = masked ? mask.at<uint8_t>() : nullptr;
-    a.dy = dy.at();
-    a.dy2 = c.two ? dy2.at() : nullptr;
-    a.gamma = gamma.at<float>();
-    a.planes = planes.at<float>();
-    a.dgamma = r.dgamma.at<float>();
-    a.dbeta = r.dbeta.at<float>();
+    BackwardResult r = backward_result();
+    NormBackward a = arguments(in, r, scratch);
     a.dx = r.dx.at();
-    a.dresidual = c.residual ? r.dresidual.at() : nullptr;
-    a.scratch = scratch.at();
     ops.norm_backward(s, a);
     ops_.stream().synchronize();
     return r;
   };
-  const Result kernels = run(ops_.kernels()), loops = run(ops_.loops());
+  const BackwardResult kernels = run(ops_.kernels()), loops = run(ops_.loops());
   EXPECT_TRUE(kernels.dresidual == loops.dresidual);
   expect_near(kernels.dgamma, loops.dgamma, c.channels, Precision::fp32, 1e-5);
   expect_near(kernels.dbeta, loops.dbeta, c.channels, Precision::fp32, 1e-4);
   expect_near(kernels.dx, loops.dx, numbers(), c.type, c.type == Precision::bf16 ? 2e-3 : 1e-5);
-  const Result again = run(ops_.kernels());  // another block comes last
+  const BackwardResult again = run(ops_.kernels());  // another block comes last
   EXPECT_TRUE(again.dx == kernels.dx && again.dgamma == kernels.dgamma &&
               again.dbeta == kernels.dbeta);
 }
@@ -254,33 +276,13 @@ TEST_P(KernelNormTest, TheHalvesOfForwardAreThePlainLoops) {
 TEST_P(KernelNormTest, TheHalvesOfBackwardAreThePlainLoops) {
   const Case& c = GetParam();
   const NormShape s = shape();
-  const bool masked = c.residual && c.activation == Activation::relu;
-  const Bytes x = noise(3, 2), dy = noise(0, 1), dy2 = noise(0, 1), gamma = per_channel(1, 0.2f);
-  Bytes mask(norm_mask_bytes(s)), planes(c.channels * int64_t{16});
-  for (int64_t i = 0; i < norm_mask_bytes(s); ++i) {
-    mask.at<uint8_t>()[i] = static_cast<uint8_t>(random_());
-  }
-  fill(planes, c.channels * int64_t{4}, Precision::fp32, 1, 0.5f);
+  const BackwardInput in = backward_input();
   const Bytes second = per_channel_pairs(2, 30, 1), third = per_channel_pairs(-3, 50, 1);
-  struct Result {
-    Bytes dx, dresidual, dgamma, dbeta, own;
-  };
   // `first`: the numbers of this replica, or null: those that it has computed.
   const auto run = [&](DeviceOps& ops, const Bytes* first) {
     const Bytes scratch(channel_scratch_bytes(c.channels));
-    Result r{tensor(), tensor(), Bytes(c.channels * 4), Bytes(c.channels * 4),
-             Bytes(c.channels * 8)};
-    NormBackward a;
-    a.x = x.at();
-    a.mask = masked ? mask.at<uint8_t>() : nullptr;
-    a.dy = dy.at();
-    a.dy2 = c.two ? dy2.at() : nullptr;
-    a.gamma = gamma.at<float>();
-    a.planes = planes.at<float>();
-    a.dgamma = r.dgamma.at<float>();
-    a.dbeta = r.dbeta.at<float>();
-    a.dresidual = c.residual ? r.dresidual.at() : nullptr;
-    a.scratch = scratch.at();
+    BackwardResult r = backward_result();
+    NormBackward a = arguments(in, r, scratch);
     ops.norm_backward_sums(s, a, r.own.at<float>());
     ops_.stream().synchronize();
     const Bytes numbers = numbers_of_three(first != nullptr ? *first : r.own, second, third);
@@ -290,13 +292,14 @@ TEST_P(KernelNormTest, TheHalvesOfBackwardAreThePlainLoops) {
     ops_.stream().synchronize();
     return r;
   };
-  const Result loops = run(ops_.loops(), nullptr), kernels = run(ops_.kernels(), &loops.own);
+  const BackwardResult loops = run(ops_.loops(), nullptr),
+                       kernels = run(ops_.kernels(), &loops.own);
   EXPECT_TRUE(kernels.dresidual == loops.dresidual);
   expect_near(kernels.own, loops.own, 2 * c.channels, Precision::fp32, 1e-4);
   expect_near(kernels.dgamma, loops.dgamma, c.channels, Precision::fp32, 1e-5);
   expect_near(kernels.dbeta, loops.dbeta, c.channels, Precision::fp32, 1e-4);
   EXPECT_TRUE(kernels.dx == loops.dx);
-  const Result again = run(ops_.kernels(), nullptr);  // another block comes last
+  const BackwardResult again = run(ops_.kernels(), nullptr);  // another block comes last
   EXPECT_TRUE(again.own == kernels.own && again.dgamma == kernels.dgamma);
 }
 

@@ -211,4 +211,30 @@ inline void expect_united_step(const NetSpec& net, SyncReplicas& replicas, bool 
   }
 }
 
+// Checks that replicas train to the same weights whether or not they are told before a step which
+// tensors are frozen: then all of them leave the same work out. `make` makes two replicas.
+template <typename Make>
+void expect_frozen_parts_change_nothing_else(
+    const NetSpec& net, const Make& make, const std::function<bool(const std::string&)>& frozen) {
+  const std::vector<TensorInfo> table = parameter_table(net);
+  std::vector<TensorUpdate> tensors(table.size(), {0.05f, 0, false});
+  for (size_t t = 0; t < table.size(); ++t) tensors[t].frozen = frozen(table[t].name);
+  UpdateArgs args;
+  args.tensors = tensors;
+  std::vector<std::vector<float>> trained;
+  for (const bool told : {false, true}) {
+    auto replicas = make();
+    for (uint32_t step = 0; step < 2; ++step) {
+      for (int rank = 0; rank < 2 && told; ++rank) replicas[rank].expect_frozen(tensors);
+      replicas->pass(step);
+      for (int rank = 0; rank < 2; ++rank) replicas[rank].update(args);
+    }
+    trained.push_back(read_state(replicas[1], StateKind::parameters));
+  }
+  EXPECT_EQ(trained[0], trained[1]);
+}
+inline bool is_frozen_part(const std::string& name) {
+  return name.starts_with("stem") || name.starts_with("a.") || name == "c.weight";
+}
+
 }  // namespace stoker

@@ -4,8 +4,7 @@ namespace stoker {
 namespace {
 
 constexpr int kLeastKernel = 5;  // 3x3 taps of 8 channels are hardly more than 2x2 of 16
-constexpr int kMostReadChannels = 4;
-constexpr int kMultiple = 8;  // of channels, for matrix units
+constexpr int kMultiple = 8;     // of channels, for matrix units
 
 struct FoldedAxis {
   int size = 0, kernel = 0, padding = 0, shift = 0;
@@ -28,9 +27,7 @@ std::optional<FoldedAxis> fold_axis(int size, int out, int kernel, int padding) 
 }  // namespace
 
 std::optional<FoldedShape> fold(const ConvShape& s) {
-  if (s.stride != 2 || s.read_channels < 1 || s.read_channels > kMostReadChannels) {
-    return std::nullopt;
-  }
+  if (s.stride != 2 || (s.read_channels != 1 && s.read_channels != 3)) return std::nullopt;
   const auto rows = fold_axis(s.in_height, s.out_height, s.kernel.height, s.padding.height);
   const auto columns = fold_axis(s.in_width, s.out_width, s.kernel.width, s.padding.width);
   if (!rows || !columns) return std::nullopt;

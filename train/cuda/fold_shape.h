@@ -21,8 +21,8 @@ struct FoldedShape {
   Size shift;  // 0 or 1, per axis
 };
 
-// Returns how to fold a convolution of stride 2 with an odd kernel of 5x5 or more that reads at
-// most 4 channels of an image. Returns nothing for others, and if the folded one would need another
+// Returns how to fold a convolution of stride 2 with an odd kernel of 5x5 or more that reads 1
+// or 3 channels of an image. Returns nothing for others, and if the folded one would need another
 // padding at its end than at its beginning. Pure; any thread.
 std::optional<FoldedShape> fold(const ConvShape& shape);
 

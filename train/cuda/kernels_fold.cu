@@ -35,46 +35,46 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Where a folded weight comes from, and where the weight of a tap goes to.
+// The place of a weight in (output channel, row, column, input channel), the last one fastest.
+struct Place {
+  int out, row, column, channel;
+};
+__device__ __forceinline__ Place place_of(const ConvShape& s, uint32_t index) {
+  const uint32_t tap = index / s.in_channels, row = tap / s.kernel.width;
+  return {static_cast<int>(row / s.kernel.height), static_cast<int>(row % s.kernel.height),
+          static_cast<int>(tap % s.kernel.width), static_cast<int>(index % s.in_channels)};
+}
+__device__ __forceinline__ int index_of(const ConvShape& s, const Place& at) {
+  const int tap = (at.out * s.kernel.height + at.row) * s.kernel.width + at.column;
+  return tap * s.in_channels + at.channel;
+}
+
+// A thread writes one folded weight: that of a tap and channel of the plain convolution, or 0.
 template <typename Number>
 __global__ void __launch_bounds__(kThreads)
     fold_weights_kernel(uint32_t weights, FoldedShape s, const Number* from, Number* folded) {
-  const ConvShape &plain = s.plain, &to = s.folded;
+  const Size kernel = s.plain.kernel;
   for (uint32_t i = first_item(); i < weights; i += item_step()) {
-    const int channel = static_cast<int>(i % to.in_channels);
-    const uint32_t tap = i / to.in_channels;
-    const int part = channel / plain.read_channels;
-    const int row = 2 * static_cast<int>(tap / to.kernel.width % to.kernel.height) + part / 2;
-    const int column = 2 * static_cast<int>(tap % to.kernel.width) + part % 2;
-    const uint32_t out = tap / (to.kernel.width * to.kernel.height);
-    Number value = {};
-    if (part < 4 && row < plain.kernel.height && column < plain.kernel.width) {
-      value = from[((out * plain.kernel.height + row) * plain.kernel.width + column) *
-                       plain.in_channels +
-                   channel % plain.read_channels];
-    }
-    folded[i] = value;
+    const Place to = place_of(s.folded, i);
+    const int part = to.channel / s.plain.read_channels;
+    const Place at = {to.out, 2 * to.row + part / 2, 2 * to.column + part % 2,
+                      to.channel % s.plain.read_channels};
+    const bool there = part < 4 && at.row < kernel.height && at.column < kernel.width;
+    folded[i] = there ? from[index_of(s.plain, at)] : Number{};
   }
 }
 
+// A thread writes the gradient of one weight of the plain convolution; channels that are not read
+// have none.
 template <typename Number>
 __global__ void __launch_bounds__(kThreads)
     unfold_weights_kernel(uint32_t weights, FoldedShape s, const Number* folded, Number* to) {
-  const ConvShape &plain = s.plain, &from = s.folded;
+  const int read = s.plain.read_channels;
   for (uint32_t i = first_item(); i < weights; i += item_step()) {
-    const int channel = static_cast<int>(i % plain.in_channels);
-    const uint32_t tap = i / plain.in_channels;
-    const int row = static_cast<int>(tap / plain.kernel.width % plain.kernel.height);
-    const int column = static_cast<int>(tap % plain.kernel.width);
-    const uint32_t out = tap / (plain.kernel.width * plain.kernel.height);
-    Number value = {};
-    if (channel < plain.read_channels) {
-      const int part = row % 2 * 2 + column % 2;
-      value = folded[((out * from.kernel.height + row / 2) * from.kernel.width + column / 2) *
-                         from.in_channels +
-                     part * plain.read_channels + channel];
-    }
-    to[i] = value;
+    const Place at = place_of(s.plain, i);
+    const Place from = {at.out, at.row / 2, at.column / 2,
+                        (at.row % 2 * 2 + at.column % 2) * read + at.channel};
+    to[i] = at.channel < read ? folded[index_of(s.folded, from)] : Number{};
   }
 }
 
@@ -86,15 +86,10 @@ uint32_t weights_of(const ConvShape& s) {
 // Calls visit(integral_constant<int, read channels>, integral_constant<int, folded channels>).
 template <typename Visit>
 void with_read_channels(const FoldedShape& s, Visit visit) {
-  switch (s.plain.read_channels) {
-    case 1:
-      return visit(std::integral_constant<int, 1>{}, std::integral_constant<int, 8>{});
-    case 2:
-      return visit(std::integral_constant<int, 2>{}, std::integral_constant<int, 8>{});
-    case 3:
-      return visit(std::integral_constant<int, 3>{}, std::integral_constant<int, 16>{});
-    default:
-      return visit(std::integral_constant<int, 4>{}, std::integral_constant<int, 16>{});
+  if (s.plain.read_channels == 1) {
+    visit(std::integral_constant<int, 1>{}, std::integral_constant<int, 8>{});
+  } else {
+    visit(std::integral_constant<int, 3>{}, std::integral_constant<int, 16>{});
   }
 }
 
