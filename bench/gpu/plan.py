@@ -1,8 +1,8 @@
 """The calls of gpu-check, in the order of a first hour on a GPU: correctness before speed, and what the aims need first.
 
 A call never takes longer than CALL_SECONDS: the limits of its steps sum to less, which a test
-asserts. The `expected` seconds are those of one H200 with 16 cores; a test asserts that all calls and
-the starts of their machines fit into LENT_SECONDS.
+asserts. The `expected` seconds are for one H200 with 16 cores (README.md says which are guesses); a test
+asserts that all calls and the starts of their machines fit into LENT_SECONDS.
 """
 from dataclasses import dataclass
 from typing import Callable

@@ -17,6 +17,7 @@ def python(check, timeout):
     environment = {**os.environ, "PYTHONPATH": package_folder(check, timeout / 2), "PYTHONDONTWRITEBYTECODE": "1"}
     words = [check.options.python, os.path.join(HERE, "torch_loader.py"), "--data", pictures]
     code, output, _ = run(words, end - check.clock(), check.log, environment)
+    # If a part failed, the program ends with 1 after it has printed all figures, which name the part.
     found = json_of("torch_loader.py", 0 if "\n{" in "\n" + output else code, output)
     if "not_run" in found:
         raise NotRun(found["not_run"])

@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 
-HELD = 2  # batches at once, with the one that the loop takes: a loader leases three
+HELD = 2  # batches that are held at once; a loader leases three
 
 
 def same_tensors(torch, stoker, source):

@@ -180,7 +180,7 @@ class OnFakes(InFolder):
         self.assertGreater(found["exchanges"]["int8"]["largest_difference"], 1e-4)
         self.assertIn("the losses differ from the CPU's by", found["exchanges"]["1bit"]["failed"])
 
-    def test_the_python_package_is_that_of_the_wheels_or_of_the_build(self):
+    def test_the_python_package_is_that_of_the_wheels(self):
         for _ in range(6):
             self.call()
         self.assertEqual(self.results()["python"]["package"], self.path("work", "site"))
