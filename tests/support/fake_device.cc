@@ -169,7 +169,7 @@ int64_t FakeDevice::bytes_written_after_free() const {
 void FakeDevice::operation() {
   if (options_.operations_left < 0) return;
   if (operations_.fetch_add(1) >= options_.operations_left) {
-    throw std::runtime_error(name_ + ": the device has failed");
+    throw std::runtime_error(name() + ": the device has failed");
   }
 }
 

@@ -17,6 +17,7 @@
 namespace stoker::testing {
 
 struct FakeDeviceOptions {
+  std::string name = "fake";
   uint64_t seed = 1;
   int max_delay_us = 200;       // of each random delay: before a copy, each piece, each event
   int copy_us = 0;              // every copy takes this much longer
@@ -31,12 +32,14 @@ class FakeDevice final : public Device {
   explicit FakeDevice(const FakeDeviceOptions& options = {});
   ~FakeDevice() override;
 
-  const std::string& name() const override { return name_; }
+  const std::string& name() const override { return options_.name; }
   bool host_accessible() const override { return options_.host_accessible; }
   std::unique_ptr<Memory> allocate(size_t bytes, MemoryKind kind) override;
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event(bool timing = false) override;
 
+  // Of streams; counted only if `operations_left` is not -1.
+  int64_t operations() const { return operations_.load(); }
   int64_t copies() const { return copies_.load(); }  // finished
   // Of all pinned memory that was ever allocated.
   int64_t pinned_allocations() const { return pinned_allocations_.load(); }
@@ -56,7 +59,6 @@ class FakeDevice final : public Device {
   void wait_while_held();
 
   const FakeDeviceOptions options_;
-  const std::string name_ = "fake";
   const std::unique_ptr<Device> host_;
   std::atomic<int64_t> operations_{0};
   std::atomic<int64_t> copies_{0};

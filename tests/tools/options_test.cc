@@ -199,9 +199,6 @@ TEST_F(Options, ThatWouldBeIgnoredAreRefused) {
        "--grad-wire is int8, but with reduce none no gradients travel"},
       {{"--sync-batch-norm", "--devices", "cpu:2", "--reduce", "independent"},
        "--sync-batch-norm is on, but with reduce independent replicas exchange nothing"},
-      {{"--sync-batch-norm", "--devices", "cuda:0,1"},
-       "--sync-batch-norm is on, but only replicas that share a GPU synchronise batch norms, and "
-       "these are on cuda:0, cuda:1; take --devices cuda:0*2"},
       {{"--sync-batch-norm", "--model", "alexnet", "--size", "64", "--devices", "cpu:2"},
        "--sync-batch-norm is on, but alexnet has no batch norms"},
       {{"--bucket-mib", "5"}, "--bucket-mib: it is for gradients on GPUs"},

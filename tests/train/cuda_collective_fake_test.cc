@@ -117,6 +117,22 @@ TEST_F(CudaCollectiveFakeTest, AtAServerOnAGpu) {
   EXPECT_EQ(fake_cuda_count("cudaEventSynchronize"), 0) << "no thread waits for the device";
 }
 
+// On one GPU nothing is copied but what the test itself copies; between GPUs there are two copies
+// for each replica.
+TEST_F(CudaCollectiveFakeTest, BatchNormsMeet) {
+  constexpr int64_t kSteps = CollectiveHarness::kSteps;
+  for (const auto& [ordinals, copied] :
+       {std::pair<std::vector<int>, int64_t>{{1, 1, 1}, 0}, {{0, 1}, 2}, {{1, 0, 1}, 2}}) {
+    CollectiveHarness harness(ordinals);
+    const int64_t copies = fake_cuda_count("cudaMemcpyAsync");
+    harness.check_norms();
+    const int64_t ranks = std::ssize(ordinals);
+    EXPECT_EQ(fake_cuda_count("cudaMemcpyAsync") - copies, ranks * kSteps * (1 + ranks + copied));
+  }
+  expect_no_misuse();
+  EXPECT_EQ(fake_cuda_count("cudaEventSynchronize"), 0) << "no thread waits for a device";
+}
+
 TEST_F(CudaCollectiveFakeTest, ByNccl) {
   CollectiveHarness harness({0, 1});
   for (int parts : {1, 2}) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "staging/device_list.h"
 #include "staging/normalise.h"
 #include "train/collective/cuda/collective.h"
+#include "train/collective/device_norm_exchange.h"
 
 namespace stoker::testing {
 
@@ -58,15 +60,14 @@ class CollectiveHarness {
   // Runs each replica on its own thread and checks the sums of all steps. A part is summed in
   // `pieces` ranges; each comes late while the one before is summed.
   void check(Collective& collective, int parts, int64_t bf16_floats = 0, int pieces = 1) {
-    std::vector<std::string> wrong(replicas_.size());
-    std::vector<std::thread> threads;
-    for (size_t rank = 0; rank < replicas_.size(); ++rank) {
-      threads.emplace_back([&, rank] {
-        wrong[rank] = train(collective, static_cast<int>(rank), parts, bf16_floats, pieces);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (const std::string& each : wrong) EXPECT_EQ(each, "");
+    check_each([&](int rank) { return train(collective, rank, parts, bf16_floats, pieces); });
+  }
+
+  // Lets batch norms of the replicas meet, and checks what each of them gets.
+  void check_norms() {
+    DeviceNormExchange norms(static_cast<int>(replicas_.size()), kCount);
+    for (size_t i = 0; i < replicas_.size(); ++i) norms.join(static_cast<int>(i), replicas_[i]);
+    check_each([&](int rank) { return meet(norms, rank); });
   }
 
  private:
@@ -76,6 +77,57 @@ class CollectiveHarness {
     std::unique_ptr<Memory> sum;
     std::unique_ptr<Stream> stream;
   };
+
+  // Each replica's part must return "", or else what is wrong.
+  void check_each(const std::function<std::string(int rank)>& part) {
+    std::vector<std::string> wrong(replicas_.size());
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < replicas_.size(); ++rank) {
+      threads.emplace_back([&, rank] { wrong[rank] = part(static_cast<int>(rank)); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& each : wrong) EXPECT_EQ(each, "");
+  }
+
+  static int64_t numbers_of(int step) { return kCount - 100 * (step % 3); }
+
+  std::string meet(DeviceNormExchange& norms, int rank) {
+    const auto& [device, stream] = replicas_[static_cast<size_t>(rank)];
+    const auto ranks = static_cast<int64_t>(replicas_.size());
+    const size_t floats = kSteps * kCount * sizeof(float);
+    auto given = device->allocate(floats, MemoryKind::pinned);
+    auto got = device->allocate(floats * replicas_.size(), MemoryKind::pinned);
+    auto* values = reinterpret_cast<float*>(given->data());
+    auto* found = reinterpret_cast<float*>(got->data());
+    for (int step = 0; step < kSteps; ++step) {
+      const int64_t count = numbers_of(step);
+      const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+      for (int64_t i = 0; i < count; ++i) values[step * kCount + i] = value_of(step, rank, 0, i);
+      stream->call([step, rank] {
+        std::this_thread::sleep_for(std::chrono::microseconds((step + rank) % 4 * 150));
+      });
+      stream->copy(norms.place(rank, count), values + step * kCount, bytes,
+                   CopyKind::host_to_device);
+      const DeviceNormExchange::Numbers all = norms.meet(rank, step);
+      for (int64_t other = 0; other < ranks; ++other) {
+        stream->copy(found + (step * ranks + other) * kCount, all.floats + other * all.stride,
+                     bytes, CopyKind::device_to_host);
+      }
+    }
+    stream->synchronize();
+    for (int step = 0; step < kSteps; ++step) {
+      for (int64_t other = 0; other < ranks; ++other) {
+        for (int64_t i = 0; i < numbers_of(step); ++i) {
+          if (found[(step * ranks + other) * kCount + i] !=
+              value_of(step, static_cast<int>(other), 0, i)) {
+            return "step " + std::to_string(step) + ", number " + std::to_string(i) + " of rank " +
+                   std::to_string(other) + " is wrong at rank " + std::to_string(rank);
+          }
+        }
+      }
+    }
+    return "";
+  }
 
   static float value_of(int step, int rank, int part, int64_t i) {
     return static_cast<float>((step * 31 + rank * 17 + part * 7 + i * 13) % 1009) / 77.0F - 6.0F;

@@ -33,6 +33,11 @@ TEST_F(CudaCollectiveTest, ByNccl) {
   harness.check(*harness.make(ReduceKind::nccl, 300), 1, 300);
 }
 
+TEST_F(CudaCollectiveTest, BatchNormsMeet) {
+  CollectiveHarness({0, 0, 0}).check_norms();
+  if (gpus_.size() > 1) CollectiveHarness(gpus_).check_norms();
+}
+
 TEST_F(CudaCollectiveTest, InRanges) {
   CollectiveHarness apart(gpus_), together({0, 0, 0});
   apart.check(*apart.make(ReduceKind::nccl, 500), 2, 500, 3);

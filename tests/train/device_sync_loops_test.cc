@@ -31,15 +31,19 @@ TEST(DeviceSyncLoops, WaitForWhatIsLate) {
   };
   const Trained expected = train(loops(net));
   for (const uint64_t seed : {1, 2, 3}) {
-    testing::FakeDevice device({.seed = seed, .max_delay_us = 30});
-    EXPECT_TRUE(train([&](const EngineOptions& options) {
-                  auto engine = std::make_unique<DeviceEngine>(net, options, DeviceTuning{}, device,
-                                                               host_ops_factory());
-                  engine->write(StateKind::parameters, initial_parameters(net, {1}));
-                  return engine;
-                }) == expected)
-        << seed;
-    EXPECT_EQ(device.bytes_written_after_free(), 0);
+    testing::FakeDevice one({.seed = seed, .max_delay_us = 30});
+    testing::FakeDevice another({.name = "another", .seed = seed + 3, .max_delay_us = 30});
+    for (const bool several : {false, true}) {
+      EXPECT_TRUE(train([&](const EngineOptions& options) {
+                    testing::FakeDevice& device = several && options.rank == 1 ? another : one;
+                    auto engine = std::make_unique<DeviceEngine>(net, options, DeviceTuning{},
+                                                                 device, host_ops_factory());
+                    engine->write(StateKind::parameters, initial_parameters(net, {1}));
+                    return engine;
+                  }) == expected)
+          << seed << several;
+      EXPECT_EQ(one.bytes_written_after_free() + another.bytes_written_after_free(), 0);
+    }
   }
 }
 

@@ -306,8 +306,8 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       ->check(CLI::IsMember(&kWires));
   app.add_flag("--sync-batch-norm", run.sync_batch_norm,
                "Let batch norm see a micro-batch of all replicas together (as PyTorch's "
-               "SyncBatchNorm), not each replica its own: of CPU replicas or of those that share a "
-               "GPU, in one process. The weights then depend on the number of replicas");
+               "SyncBatchNorm), not each replica its own: of CPU replicas or of GPUs, in one "
+               "process. The weights then depend on the number of replicas");
   app.add_option("--bucket-mib", arguments.bucket_mib,
                  "Size in MiB of the buckets in which GPUs sum gradients while the backward pass "
                  "runs. 0 sums all of them after it")

@@ -4,6 +4,11 @@
 namespace stoker {
 namespace {
 
+NormReplicas meet(DeviceNormExchange& norms, int rank, int step) {
+  const DeviceNormExchange::Numbers all = norms.meet(rank, step);
+  return {all.floats, all.stride, norms.ranks()};
+}
+
 // A norm whose replicas are synchronised has two steps in place of one in each direction, between
 // which it meets the others.
 class NormSteps final : public DeviceSteps {
@@ -33,15 +38,14 @@ class NormSteps final : public DeviceSteps {
     const int64_t passes =
         (training && !meets && use.sums < 0 ? 3 : 2) + (use.residual >= 0 ? 1 : 0);
     use.moments = builder.layout().moments() + statistics_;
-    builder.append(
-        "norm", passes * builder.value_bytes(index_) + mask_bytes(),
-        [*this, use, training, norms = builder.norms(), rank = builder.options().rank,
-         ops = builder.ops()](const DeviceRun& run) {
-          const NormForward a = forward_of(run, use);
-          if (!training) return ops->norm_inference(shape_, a);
-          if (norms == nullptr) return ops->norm_training(shape_, a);
-          ops->norm_united(shape_, a, {norms->meet(rank, index_), norms->stride(), norms->ranks()});
-        });
+    builder.append("norm", passes * builder.value_bytes(index_) + mask_bytes(),
+                   [*this, use, training, norms = builder.norms(), rank = builder.options().rank,
+                    ops = builder.ops()](const DeviceRun& run) {
+                     const NormForward a = forward_of(run, use);
+                     if (!training) return ops->norm_inference(shape_, a);
+                     if (norms == nullptr) return ops->norm_training(shape_, a);
+                     ops->norm_united(shape_, a, meet(*norms, rank, index_));
+                   });
   }
 
   void build_backward(DevicePlanBuilder& builder) override {
@@ -83,8 +87,7 @@ class NormSteps final : public DeviceSteps {
                     rank = builder.options().rank, ops = builder.ops()](const DeviceRun& run) {
                      const NormBackward a = backward_of(run, use);
                      if (norms == nullptr) return ops->norm_backward(shape_, a);
-                     ops->norm_backward_united(
-                         shape_, a, {norms->meet(rank, -index_), norms->stride(), norms->ranks()});
+                     ops->norm_backward_united(shape_, a, meet(*norms, rank, -index_));
                    });
     for (const int buffer : incoming) builder.release(buffer);
   }

@@ -1,10 +1,8 @@
 #include "train/run/options.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 
 #include "pipeline/invalid_field.h"
@@ -33,14 +31,8 @@ void require_replicas_that_meet(const TrainOptions& options) {
   const int processes = options.processes ? options.processes->size() : 1;
   require(processes == 1, field,
           fmt::format(" is on, but only replicas of one process synchronise batch norms, and these "
-                      "are {} processes; take --devices cpu:N or cuda:0*N in one",
+                      "are {} processes; take --devices cpu:N or cuda:all in one",
                       processes));
-  if (!on_gpus(options.devices)) return;
-  const std::set<std::string> gpus(options.devices.begin(), options.devices.end());
-  require(gpus.size() == 1, field,
-          fmt::format(" is on, but only replicas that share a GPU synchronise batch norms, and "
-                      "these are on {}; take --devices {}*{}",
-                      fmt::join(gpus, ", "), *gpus.begin(), options.devices.size()));
 }
 
 }  // namespace

@@ -55,6 +55,12 @@ std::string exchange_line(const TrainSetup& setup) {
   return server ? line + "; the server is " + server->place() : line;
 }
 
+std::string device_note(const TrainSetup& setup) {
+  if (!setup.replicas[0].engine->stream()) return "";
+  const char* way = setup.replicas.norms_through_host() ? ", through the host's memory" : "";
+  return fmt::format("{}; passes are queued without graphs", way);
+}
+
 // What synchronised batch norms see, and how much replicas exchange for it: the mean and the
 // variance of each channel, and two sums in the backward pass.
 std::string norm_line(const TrainSetup& setup) {
@@ -67,8 +73,7 @@ std::string norm_line(const TrainSetup& setup) {
       "batch norm: synchronised, over {} samples: a micro-batch of each of {} replicas; a replica "
       "gives {:.2f} MiB to each of the others in a step{}",
       replicas * setup.shape.micro_batch_size, replicas,
-      static_cast<double>(4 * numbers) / (1 << 20),
-      setup.replicas[0].engine->stream() ? "; passes are queued without graphs" : "");
+      static_cast<double>(4 * numbers) / (1 << 20), device_note(setup));
 }
 
 std::string frames_note(int64_t frames) {

@@ -58,6 +58,8 @@ class ReplicaSet {
   Traffic traffic() const;
   // What a replica sends and receives in a step: the mean over all replicas of the run.
   Traffic planned_traffic() const { return planned_traffic_; }
+  // Returns whether batch norms are synchronised between several devices.
+  bool norms_through_host() const { return device_norms_ && device_norms_->through_host(); }
   // Returns whether the engines start the collective's sums themselves, in forward_backward().
   bool in_buckets() const { return in_buckets_; }
 
