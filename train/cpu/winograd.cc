@@ -26,16 +26,32 @@ WinogradTiles tiles_of(const WinogradShape& s) {
   return {s.rows, (s.out_height() + 3) / 4, (s.out_width() + 3) / 4};
 }
 
-// Tiles go through transforms and products in blocks, so that what lies between is still in a cache
-// near the core. The transformed weights are read again for every block: half as many bytes of
-// tiles pay for that even if they do not fit the cache.
-int tiles_per_block(const WinogradShape& s) {
+// How a call is cut, so that what lies between transforms and products is still in a cache near the
+// core: into blocks of tiles, and each of these into blocks of panels of output channels.
+struct Blocks {
+  int tiles = 0, panels = 0;
+  int weight_panels = 0;  // of weights, or their gradients, that are kept transformed
+};
+
+// If all inputs take a quarter of the bytes of the transformed weights, or less, all tiles are one
+// block, and the weights of a few panels are transformed where they are used: of so many that the
+// inputs, which are read for each block of panels, are no more bytes than the weights. If not, all
+// weights are kept, and read again for every block of tiles: half as many bytes of tiles pay for
+// that even if they do not fit the cache.
+Blocks blocks_of(const WinogradShape& s) {
   constexpr int64_t kStep = 24;  // a multiple of the rows of every kernel
-  constexpr int64_t kCacheBytes = 1 << 20, kPanelBytes = kPlaces * 64;
+  constexpr int64_t kFewPanels = 4, kPanelBytes = kPlaces * 64;
+  constexpr int64_t kCacheBytes = 1 << 20, kMostBytes = 4 << 20;
   const int64_t in = panels_of(s.in_channels), out = panels_of(s.out_channels);
-  const int64_t tile = kPanelBytes * (in + out), weights = kPanelBytes * 16 * in * out;
-  const int64_t fits = std::max(kCacheBytes, weights / 2) / tile / kStep * kStep;
-  return static_cast<int>(std::min<int64_t>(std::max(fits, 2 * kStep), tiles_of(s).count()));
+  const int64_t weights = kPanelBytes * 16 * in * out, all = tiles_of(s).count();
+  const bool whole = 4 * all * kPanelBytes * in <= weights;
+  const int64_t few = std::min(kFewPanels, out);
+  const int64_t panels = whole ? std::clamp(all / 16, few, out) : few;
+  const int64_t fits = std::clamp(weights / 2, kCacheBytes, kMostBytes) /
+                       (kPanelBytes * (in + panels)) / kStep * kStep;
+  const int64_t tiles = whole ? all : std::min(std::max(fits, 2 * kStep), all);
+  return {static_cast<int>(tiles), static_cast<int>(panels),
+          static_cast<int>(tiles == all ? panels : out)};
 }
 
 // The floats from one matrix of `panels` panels of `rows` rows to the next. The line between them
@@ -45,27 +61,44 @@ int64_t matrix_step(int panels, int rows) { return int64_t{panels} * rows * 16 +
 // The matrices of one call: of the weights or their gradients, and of one block of tiles.
 struct Scratch {
   WinogradMatrices weights, inputs, outputs;
+  int64_t floats = 0;
 };
 
-int64_t scratch_floats(const WinogradShape& s) {
-  const int in = panels_of(s.in_channels), out = panels_of(s.out_channels);
-  const int block = tiles_per_block(s);
-  return kPlaces * (matrix_step(out, in * 16) + matrix_step(in, block) + matrix_step(out, block));
+// Without memory it only counts.
+Scratch scratch_of(const WinogradShape& s, const Blocks& blocks, float* memory) {
+  const int in = panels_of(s.in_channels);
+  Scratch made{};
+  const auto take = [&](int panels, int rows) {
+    float* const at = memory == nullptr ? nullptr : memory + made.floats;
+    const WinogradMatrices matrices{at, matrix_step(panels, rows), int64_t{rows} * 16};
+    made.floats += kPlaces * matrices.matrix_step;
+    return matrices;
+  };
+  made.weights = take(blocks.weight_panels, in * 16);
+  made.inputs = take(in, blocks.tiles);
+  made.outputs = take(blocks.panels, blocks.tiles);
+  return made;
 }
 
-Scratch scratch_of(const WinogradShape& s, float* scratch) {
-  const int in = panels_of(s.in_channels), out = panels_of(s.out_channels);
-  const auto take = [&](int panels, int rows) {
-    const WinogradMatrices made{scratch, matrix_step(panels, rows), int64_t{rows} * 16};
-    scratch += kPlaces * made.matrix_step;
-    return made;
-  };
-  const int block = tiles_per_block(s);
-  Scratch made{};
-  made.weights = take(out, in * 16);
-  made.inputs = take(in, block);
-  made.outputs = take(out, block);
-  return made;
+int64_t scratch_floats(const WinogradShape& s) {
+  return scratch_of(s, blocks_of(s), nullptr).floats;
+}
+
+// Calls per_tiles(first tile, tiles) for each block of tiles, and then for each block of panels
+// per_block(first tile, tiles, panels, their part of the transformed weights).
+template <class PerTiles, class PerBlock>
+void for_blocks(const WinogradShape& s, const Blocks& blocks, const WinogradMatrices& weights,
+                const PerTiles& per_tiles, const PerBlock& per_block) {
+  const int tiles = tiles_of(s).count(), panels = panels_of(s.out_channels);
+  for (int first = 0; first < tiles; first += blocks.tiles) {
+    const int count = std::min(blocks.tiles, tiles - first);
+    per_tiles(first, count);
+    for (int panel = 0; panel < panels; panel += blocks.panels) {
+      WinogradMatrices own = weights;
+      if (blocks.weight_panels == panels) own.data += panel * own.panel_step;
+      per_block(first, count, PanelRange{panel, std::min(blocks.panels, panels - panel)}, own);
+    }
+  }
 }
 
 template <class Number>
@@ -105,23 +138,28 @@ void convolve(const WinogradShape& s, const WinogradForward& call, bool turned, 
   const ActivationView input = input_view(s, static_cast<const Number*>(call.input));
   const ActivationView output = output_view(s, static_cast<Number*>(call.output));
   const WinogradTiles tiles = tiles_of(s);
-  const int block = tiles_per_block(s);
-  const Scratch scratch = scratch_of(s, memory);
+  const Blocks blocks = blocks_of(s);
+  const Scratch scratch = scratch_of(s, blocks, memory);
   const auto transform = turned ? transform_turned_weights : transform_weights;
-  transform(call.weights, s.in_channels, s.out_channels, scratch.weights);
-  for (int first = 0; first < tiles.count(); first += block) {
-    const int count = std::min(block, tiles.count() - first);
-    transform_tiles<InputTransform>(input, tiles, first, count, -s.padding, scratch.inputs);
-    for (int place = 0; place < kPlaces; ++place) {
-      multiply<16, 1>(
-          count, panels_of(s.out_channels),
-          {scratch.inputs.data + place * scratch.inputs.matrix_step, scratch.inputs.panel_step},
-          s.in_channels, scratch.weights.data + place * scratch.weights.matrix_step,
-          scratch.weights.panel_step, false,
-          scratch.outputs.data + place * scratch.outputs.matrix_step, scratch.outputs.panel_step);
-    }
-    transform_outputs(scratch.outputs, tiles, first, count, call.bias, call.relu, output);
-  }
+  for_blocks(
+      s, blocks, scratch.weights,
+      [&](int first, int count) {
+        transform_tiles<InputTransform>(input, tiles, first, count, -s.padding, scratch.inputs);
+      },
+      [&](int first, int count, const PanelRange& some, const WinogradMatrices& weights) {
+        if (first == 0) transform(call.weights, s.in_channels, s.out_channels, some, weights);
+        for (int place = 0; place < kPlaces; ++place) {
+          multiply<16, 1>(
+              count, some.count,
+              {scratch.inputs.data + place * scratch.inputs.matrix_step, scratch.inputs.panel_step},
+              s.in_channels, weights.data + place * weights.matrix_step, weights.panel_step, false,
+              scratch.outputs.data + place * scratch.outputs.matrix_step,
+              scratch.outputs.panel_step);
+        }
+        transform_outputs(scratch.outputs, tiles, first, count,
+                          call.bias == nullptr ? nullptr : call.bias + some.first * 16, call.relu,
+                          output.of(some));
+      });
 }
 
 // The place where both transforms of a tile of gradients add up all of its pixels.
@@ -145,31 +183,38 @@ void convolve_weights(const WinogradShape& s, const WinogradBackwardWeights& cal
   const ActivationView input = input_view(s, static_cast<const Number*>(call.input));
   const ActivationView gradient = output_view(s, static_cast<const Number*>(call.output_gradient));
   const WinogradTiles tiles = tiles_of(s);
-  const int block = tiles_per_block(s);
-  const Scratch scratch = scratch_of(s, memory);
+  const Blocks blocks = blocks_of(s);
+  const Scratch scratch = scratch_of(s, blocks, memory);
   if (call.bias_gradient != nullptr) std::fill_n(call.bias_gradient, s.out_channels, 0.0f);
-  for (int first = 0; first < tiles.count(); first += block) {
-    const int count = std::min(block, tiles.count() - first);
-    transform_tiles<InputTransform>(input, tiles, first, count, -s.padding, scratch.inputs);
-    transform_tiles<OutputGradientTransform>(gradient, tiles, first, count, 0, scratch.outputs);
-    for (int place = 0; place < kPlaces; ++place) {
-      for (int panel = 0; panel < panels_of(s.in_channels); ++panel) {
-        // Its rows are channels, its columns tiles.
-        const LeftFactor inputs{scratch.inputs.data + place * scratch.inputs.matrix_step +
-                                    panel * scratch.inputs.panel_step,
-                                256};
-        multiply<1, 16>(16, panels_of(s.out_channels), inputs, count,
-                        scratch.outputs.data + place * scratch.outputs.matrix_step,
-                        scratch.outputs.panel_step, first > 0,
-                        scratch.weights.data + place * scratch.weights.matrix_step + panel * 256,
-                        scratch.weights.panel_step);
-      }
-    }
-    if (call.bias_gradient != nullptr) {
-      add_bias_gradients(scratch.outputs, count, s.out_channels, call.bias_gradient);
-    }
-  }
-  transform_weight_gradients(scratch.weights, s.in_channels, s.out_channels, call.weight_gradient);
+  for_blocks(
+      s, blocks, scratch.weights,
+      [&](int first, int count) {
+        transform_tiles<InputTransform>(input, tiles, first, count, -s.padding, scratch.inputs);
+      },
+      [&](int first, int count, const PanelRange& some, const WinogradMatrices& weights) {
+        transform_tiles<OutputGradientTransform>(gradient.of(some), tiles, first, count, 0,
+                                                 scratch.outputs);
+        for (int place = 0; place < kPlaces; ++place) {
+          for (int panel = 0; panel < panels_of(s.in_channels); ++panel) {
+            // Its rows are channels, its columns tiles.
+            const LeftFactor inputs{scratch.inputs.data + place * scratch.inputs.matrix_step +
+                                        panel * scratch.inputs.panel_step,
+                                    256};
+            multiply<1, 16>(16, some.count, inputs, count,
+                            scratch.outputs.data + place * scratch.outputs.matrix_step,
+                            scratch.outputs.panel_step, first > 0,
+                            weights.data + place * weights.matrix_step + panel * 256,
+                            weights.panel_step);
+          }
+        }
+        if (call.bias_gradient != nullptr) {
+          add_bias_gradients(scratch.outputs, count, some.channels_of(s.out_channels),
+                             call.bias_gradient + some.first * 16);
+        }
+        if (first + count < tiles.count()) return;
+        transform_weight_gradients(weights, s.in_channels, s.out_channels, some,
+                                   call.weight_gradient);
+      });
 }
 
 void convolve_any(const WinogradShape& s, const WinogradForward& call, bool turned, float* memory) {

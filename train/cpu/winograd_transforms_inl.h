@@ -197,11 +197,13 @@ HWY_INLINE void transform_kernels(const LoadTap& load, const WinogradMatrices& t
       [&](int y, int x, Vector v) { hn::Store(v, Tag(), out + (y * 6 + x) * to.matrix_step); });
 }
 
-// Transforms weights (3, 3, depth, columns).
-void transform_weights(const float* weights, int depth, int columns, const WinogradMatrices& to) {
+// Transforms some columns of weights (3, 3, depth, columns).
+void transform_weights(const float* weights, int depth, int columns, const PanelRange& some,
+                       const WinogradMatrices& to) {
   const int64_t tap_step = int64_t{depth} * columns;
+  weights += some.first * 16;
   for (int k = 0; k < depth; ++k) {
-    for_vectors(columns, [&](int panel, int lane, int count) {
+    for_vectors(some.channels_of(columns), [&](int panel, int lane, int count) {
       const float* at = weights + int64_t{k} * columns + panel * 16 + lane;
       transform_kernels([&](int tap) { return load_first(count, at + tap * tap_step); }, to,
                         to.data + panel * to.panel_step + k * 16 + lane);
@@ -209,14 +211,15 @@ void transform_weights(const float* weights, int depth, int columns, const Winog
   }
 }
 
-// Transforms weights (3, 3, columns, depth) with their kernels turned by half a turn, as the
-// gradient of the input needs them.
-void transform_turned_weights(const float* weights, int depth, int columns,
+// Transforms some columns of weights (3, 3, columns, depth) with their kernels turned by half a
+// turn, as the gradient of the input needs them.
+void transform_turned_weights(const float* weights, int depth, int columns, const PanelRange& some,
                               const WinogradMatrices& to) {
   const int64_t tap_step = int64_t{depth} * columns;
   HWY_ALIGN float block[9][16][16];  // of one panel: tap, depth, column
-  for (int panel = 0; panel * 16 < columns; ++panel) {
-    const int width = std::min(16, columns - panel * 16);
+  weights += int64_t{some.first} * 16 * depth;
+  for (int panel = 0; panel < some.count; ++panel) {
+    const int width = std::min(16, some.channels_of(columns) - panel * 16);
     for (int first = 0; first < depth; first += 16) {
       const int height = std::min(16, depth - first);
       for (int tap = 0; tap < 9; ++tap) {
@@ -237,12 +240,13 @@ void transform_turned_weights(const float* weights, int depth, int columns,
   }
 }
 
-// The inverse: gradients of weights (3, 3, depth, columns).
+// The inverse: gradients of some columns of weights (3, 3, depth, columns).
 void transform_weight_gradients(const WinogradMatrices& from, int depth, int columns,
-                                float* gradients) {
+                                const PanelRange& some, float* gradients) {
   const Tag d;
+  gradients += some.first * 16;
   for (int k = 0; k < depth; ++k) {
-    for_vectors(columns, [&](int panel, int lane, int count) {
+    for_vectors(some.channels_of(columns), [&](int panel, int lane, int count) {
       const float* in = from.data + panel * from.panel_step + k * 16 + lane;
       float* at = gradients + int64_t{k} * columns + panel * 16 + lane;
       transform_square<WeightGradientTransform>(

@@ -23,6 +23,14 @@ struct WinogradTiles {
   }
 };
 
+// Some of the panels of 16 channels of an output.
+struct PanelRange {
+  int first, count;
+
+  // How many of `all` channels these are.
+  int channels_of(int all) const { return std::min(count * 16, all - first * 16); }
+};
+
 // Activations in panels of 16 channels. A Number is a float or the bits of a bf16, maybe constant.
 template <class Number>
 struct ActivationView {
@@ -31,6 +39,12 @@ struct ActivationView {
   int64_t row_step, panel_step, line_step, pixel_step;
   bool padded;  // the last panel is stored whole
 
+  ActivationView of(const PanelRange& some) const {
+    ActivationView view = *this;
+    view.data += some.first * panel_step;
+    view.channels = some.channels_of(channels);
+    return view;
+  }
   int stored_channels() const { return padded ? (channels + 15) / 16 * 16 : channels; }
   Number* at(const WinogradTile& tile) const {
     return data + tile.row * row_step + tile.y * line_step + tile.x * pixel_step;
