@@ -4,6 +4,7 @@ import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
+import machine
 from measure import attempt
 from runner import Failed, last_words
 from steps_machine import need_gpu
@@ -24,8 +25,14 @@ EXCHANGES = {
     "sync batch norm": ["--sync-batch-norm"],
     **{wire: ["--reduce", "all-reduce:host", "--grad-wire", wire] for wire in ("bf16", "int8", "1bit")},
 }
+# For two replicas on a GPU each, where a machine has two.
+BETWEEN_GPUS = {
+    "all-reduce:nccl": ["--reduce", "all-reduce:nccl"], "all-reduce:host": ["--reduce", "all-reduce:host"],
+    "parameter-server:device": ["--reduce", "parameter-server:device"], "sync batch norm": ["--sync-batch-norm"],
+    "bf16": ["--reduce", "all-reduce:nccl", "--grad-wire", "bf16"],
+}
 # What the CPU's replicas do in place of what only devices have.
-ON_THE_CPU = {"all-reduce:device": "all-reduce:host", "parameter-server:device": "parameter-server:host"}
+ON_THE_CPU = {"all-reduce:device": "all-reduce:host", "all-reduce:nccl": "all-reduce:host", "parameter-server:device": "parameter-server:host"}
 
 
 def losses(check, name, words, timeout):
@@ -52,16 +59,16 @@ def compared(ours, reference, bound):
     return found
 
 
-def beside_the_cpu(check, timeout, cases, device, cpu):
+def beside_the_cpu(check, timeout, cases):
     """Returns {name: comparison} of `cases`, {name: (words on the device, words on the CPU)}. The CPU's trainings run beside the
     device's, several at once."""
     end = check.clock() + timeout
 
     def reference(name):
-        return attempt(losses, check, f"cpu {name}", [*cases[name][1], "--devices", cpu], end - check.clock())
+        return attempt(losses, check, f"cpu {name}", cases[name][1], end - check.clock())
 
     def pair(name, expected):
-        ours = losses(check, f"device {name}", [*cases[name][0], "--devices", device], end - check.clock())
+        ours = losses(check, f"device {name}", cases[name][0], end - check.clock())
         expected = expected.result()
         if "losses" not in expected:
             raise Failed(f"on the CPU: {expected.get('failed', expected.get('not_run'))}", ours)
@@ -90,16 +97,24 @@ def models(check, timeout):
     for name in check.scale["models"]:
         data = first_classes(check, pictures, 2) if name == "mlp41m" else pictures  # it tells two classes apart
         words = ["--data", data, "--model", name, "--batch", "8", "--micro-batch", "8"]
-        cases[name] = (words, words)
-    return beside_the_cpu(check, timeout, cases, check.device, "cpu:1")
+        cases[name] = ([*words, "--devices", check.device], [*words, "--devices", "cpu:1"])
+    return beside_the_cpu(check, timeout, cases)
 
 
 def exchanges(check, timeout):
-    """The first steps of two replicas on one device, for each exchange of gradients, and of two on the CPU."""
+    """The first steps of two replicas on one device, for each exchange of gradients, and of two on the CPU; and of two on two GPUs, if
+    there are two."""
     need_gpu(check)
     cifar = folder_of(check, "cifar")
     base = ["--data", cifar, "--model", "resnet20", "--batch", "64", "--micro-batch", "32"]
     cases = {}
+
+    def add(name, words, devices):
+        cases[name] = ([*base, *words, "--devices", devices], [*base, *(ON_THE_CPU.get(w, w) for w in words), "--devices", "cpu:2"])
+
     for name, words in EXCHANGES.items():
-        cases[name] = ([*base, *words], [*base, *(ON_THE_CPU.get(w, w) for w in words)])
-    return beside_the_cpu(check, timeout, cases, f"{check.device}*2", "cpu:2")
+        add(name, words, f"{check.device}*2")
+    if check.on_gpu and len(machine.gpus()) > 1:
+        for name, words in BETWEEN_GPUS.items():
+            add(f"{name} between two GPUs", words, "cuda:0,1")
+    return beside_the_cpu(check, timeout, cases)

@@ -180,6 +180,18 @@ class OnFakes(InFolder):
         self.assertGreater(found["exchanges"]["int8"]["largest_difference"], 1e-4)
         self.assertIn("the losses differ from the CPU's by", found["exchanges"]["1bit"]["failed"])
 
+    def test_two_gpus_are_compared_with_the_cpu_too(self):
+        write_program(self.path("bin", "nvidia-smi"), SMI.replace("echo \"NVIDIA H100\"", "printf 'NVIDIA H100\\nNVIDIA H100\\n'"))
+        differing = STOKER.replace('"loss": 2.0 / s', '"loss": 2.0 / s + ("cuda:0,1" in words and "--sync-batch-norm" in words)')
+        self.assertNotEqual(differing, STOKER)
+        write_program(self.path("build", "stoker"), differing)
+        self.call()
+        self.call()
+        found = self.results()["exchanges"]
+        self.assertIn("the losses differ from the CPU's by", found["sync batch norm between two GPUs"]["failed"])
+        self.assertLess(found["all-reduce:nccl between two GPUs"]["largest_difference"], 1e-9)
+        self.assertLess(found["sync batch norm"]["largest_difference"], 1e-9)
+
     def test_the_python_package_is_that_of_the_wheels(self):
         for _ in range(6):
             self.call()
