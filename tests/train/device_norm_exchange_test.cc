@@ -68,7 +68,7 @@ class DeviceNormExchangeOn : public ::testing::TestWithParam<Placement> {};
 // has the numbers of another round.
 TEST_P(DeviceNormExchangeOn, GivesAllRanksTheNumbersOfAllInEachRound) {
   constexpr int kRounds = 30;
-  const auto [ranks, devices] = GetParam();
+  const int ranks = GetParam().ranks, devices = GetParam().devices;
   Ranks all(ranks, 7, devices, static_cast<uint64_t>(ranks));
   std::atomic<int> wrong{0}, read{0};
   run_threads(ranks, [&](int rank) {
