@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Measures training steps of stoker and of PyTorch versions in turn; prints two tables.
 
-    bench/research/train_side_by_side.py --torch /usr/bin/python3 --torch venv/bin/python [--rounds 5] [--out bench/results/train_side_by_side]
+    bench/research/train_side_by_side.py --torch /usr/bin/python3 --torch venv/bin/python [--build build] [--rounds 5]
+        [--out bench/results/train_side_by_side]
 
 Table 1 is CPU time on one core: one thread, pinned, seconds per 1000 images; it hardly changes when
 others use the machine. Table 2 is images per second on all cores, by wall time, which is meaningful
-on a quiet machine only; the report says whether the machine was quiet. All programs do the same
-step on the same shapes, one after the other in every round (A B C A B C ...). A ratio is the median
-over rounds of (PyTorch's cost / stoker's cost) of that round, with the lowest and the highest
-beside it.
+on a quiet machine only; the report says whether the machine was quiet. Builds of stoker with several
+versions of oneDNN are several programs. All programs do the same step on the same shapes, one after
+the other in every round (A B C A B C ...). A ratio is the median over rounds of (PyTorch's cost /
+stoker's cost) of that round, with the lowest and the highest beside it.
 """
 import argparse
 import json
@@ -50,12 +51,14 @@ def run(command, cores):
 
 
 def programs(args, threads):
-    """Returns the commands of stoker and of each PyTorch."""
-    ours = [os.path.join(args.build, "bench", "train_step_bench"), "--micro-batches", str(threads), "--workers", str(threads)]
-    return [ours, *([python, os.path.join(HERE, "torch_step.py"), "--threads", str(threads)] for python in args.torch)]
+    """Returns the commands of each build of stoker, and then of each PyTorch."""
+    words = ["--micro-batches", str(threads), "--workers", str(threads)]
+    return [*([os.path.join(build, "bench", "train_step_bench"), *words] for build in args.build),
+            *([python, os.path.join(HERE, "torch_step.py"), "--threads", str(threads)] for python in args.torch)]
 
 
 def measure(case, method, args, neighbours):
+    """Returns a row for each build of stoker."""
     model, size, classes, precision, rows, steps = case
     cores = os.sched_getaffinity(0)
     single = method == "one core"
@@ -66,7 +69,8 @@ def measure(case, method, args, neighbours):
     for _ in range(args.rounds):
         with neighbours:
             rounds.append([run([*command, *words], {max(cores)} if single else cores) for command in commands])
-    ours, *peers = zip(*rounds)
+    by_program = [*zip(*rounds)]
+    peers = by_program[len(args.build):]
 
     def costs(runs):
         return [r["cpu_seconds_per_1000_images"] if single else 1 / r["images_per_second_median"] for r in runs]
@@ -76,11 +80,13 @@ def measure(case, method, args, neighbours):
         return {"library": runs[0]["library"], "median": statistics.median(values), "lowest": min(values), "highest": max(values),
                 "peak_resident_mib": max(r["peak_resident_mib"] for r in runs)}
 
-    found = {"model": model, "size": size, "precision": precision, "batch": rows[0 if single else 1], "aim": AIMS[precision], "method": method,
-             "stoker": figures(ours), "peers": []}
-    for runs in peers:
-        ratios = sorted(theirs / mine for theirs, mine in zip(costs(runs), costs(ours)))
-        found["peers"].append({**figures(runs), "ratio": statistics.median(ratios), "ratios": [ratios[0], ratios[-1]]})
+    found = []
+    for ours in by_program[:len(args.build)]:
+        found.append({"model": model, "size": size, "precision": precision, "batch": rows[0 if single else 1], "aim": AIMS[precision],
+                      "method": method, "stoker": figures(ours), "peers": []})
+        for runs in peers:
+            ratios = sorted(theirs / mine for theirs, mine in zip(costs(runs), costs(ours)))
+            found[-1]["peers"].append({**figures(runs), "ratio": statistics.median(ratios), "ratios": [ratios[0], ratios[-1]]})
     return found
 
 
@@ -88,13 +94,14 @@ def table(rows, method):
     """Returns one method's rows as Markdown."""
     rows = [r for r in rows if r["method"] == method]
     names = [p["library"] for p in rows[0]["peers"]]
-    head = ["model", "precision", "batch", "stoker", *(f"{n}: x stoker" for n in names), "aim",
+    head = ["model", "precision", "batch", "with", "stoker", *(f"{n}: x stoker" for n in names), "aim",
             "peak memory, MiB: " + " / ".join(["stoker", *names])]
     lines = [f"{method}: {METHODS[method]}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for r in rows:
         ratios = [f"{p['ratio']:.2f} ({p['ratios'][0]:.2f}–{p['ratios'][1]:.2f})" for p in r["peers"]]
         memory = " / ".join(f"{p['peak_resident_mib']:.0f}" for p in (r["stoker"], *r["peers"]))
-        cells = [f"{r['model']}, {r['size']} px", r["precision"], str(r["batch"]), f"{r['stoker']['median']:.3g}", *ratios,
+        cells = [f"{r['model']}, {r['size']} px", r["precision"], str(r["batch"]), r["stoker"]["library"].removeprefix("stoker, "),
+                 f"{r['stoker']['median']:.3g}", *ratios,
                  str(r["aim"]), memory]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -111,7 +118,8 @@ def text_of(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build", help="build folder that holds bench/train_step_bench")
+    parser.add_argument("--build", action="append", metavar="FOLDER",
+                        help="build folder that holds bench/train_step_bench; may be given several times (default: build)")
     parser.add_argument("--torch", action="append", metavar="PYTHON",
                         help="a Python with torch and torchvision; may be given several times (default: /usr/bin/python3)")
     parser.add_argument("--rounds", type=int, default=5)
@@ -121,6 +129,7 @@ def main():
     parser.add_argument("--out", help="write OUT.json and OUT.md")
     args = parser.parse_args()
     args.torch = args.torch or ["/usr/bin/python3"]
+    args.build = args.build or ["build"]
     methods = args.methods.split(",")
     if unknown := [m for m in methods if m not in METHODS]:
         parser.error(f"--methods {','.join(unknown)}: there are {', '.join(METHODS)}")
@@ -136,8 +145,9 @@ def main():
               "machine": measured_on.describe(HERE), "rounds": args.rounds, "rows": []}
     for method in methods:
         for case in CASES[:1] if args.quick else [c for c in CASES if c[3] in precisions]:
-            result["rows"].append(measure(case, method, args, neighbours))
-            print(json.dumps(result["rows"][-1]), file=sys.stderr)
+            for row in measure(case, method, args, neighbours):
+                result["rows"].append(row)
+                print(json.dumps(row), file=sys.stderr)
     result["machine"]["neighbours"] = neighbours.summary()
     print(text_of(result))
     if args.out:

@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
   const double cpu = stoker::process_cpu_seconds() - cpu_before;
   std::sort(rates.begin(), rates.end());
   const nlohmann::json report = {
-      {"library", "stoker"},
+      {"library", "stoker, oneDNN " STOKER_ONEDNN_VERSION},
       {"model", arguments.model},
       {"precision", arguments.precision},
       {"batch", arguments.batch},
