@@ -15,7 +15,6 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "bench", "report"))
@@ -50,9 +49,8 @@ def one_run(args, variant, batch, seed):
                "--eval-every", 0, *options_of(args, variant, batch), *args.train_options]
     command = [str(word) for word in command]
     print("$", " ".join(command), file=sys.stderr, flush=True)
-    begin = time.monotonic()
     ended = subprocess.run(command, stdout=sys.stderr, check=False)
-    result = {"variant": variant, "batch": batch, "seed": seed, "seconds": time.monotonic() - begin,
+    result = {"variant": variant, "batch": batch, "seed": seed,
               "machine": measured_on.describe(ROOT), "top1": None}
     if ended.returncode == 0:
         with open(os.path.join(folder, "metrics.jsonl")) as file:
@@ -107,11 +105,10 @@ def draw(args, results, path):
 def write(args, results):
     machine = results[-1]["machine"]
     command = " ".join(["bench/research/large_batches.py", *measured_on.public_arguments(sys.argv[1:])])
-    hours = sum(r["seconds"] for r in results) / 3600
     name = os.path.basename(args.out)
     text = [f"# {args.model}: error against the global batch", f"`{command}`; top-1 error in %, one view",
             table(args, results), f"![error against the global batch]({name}.svg)",
-            f"{machine['cpu']}, {machine['cores']} cores; {machine['date']}; commit {machine['commit']}; {hours:.1f} hours of training."]
+            f"{machine['cpu']}, {machine['cores']} cores; {machine['date']}; commit {machine['commit']}."]
     with open(args.out + ".md", "w") as file:
         file.write("\n\n".join(text) + "\n")
     with open(args.out + ".json", "w") as file:
