@@ -10,6 +10,7 @@ tensors stay on the CPU, and half precision becomes autocast to bf16 over weight
 has finished is not trained again. CPU time is that of training alone.
 """
 import argparse
+import glob
 import json
 import os
 import statistics
@@ -108,7 +109,15 @@ def main():
     parser.add_argument("--runs", default=os.path.join(ROOT, "runs", "airbench"))
     parser.add_argument("--out", help="write OUT.json and OUT.md")
     args = parser.parse_args()
-    script, runs, out = layout.find_airbench(args.airbench), os.path.abspath(args.runs), args.out and os.path.abspath(args.out)
+    try:
+        script = layout.find_airbench(args.airbench)
+    except FileNotFoundError as error:
+        parser.error(str(error))
+    if not glob.glob(os.path.join(args.data, "data_batch_*.bin")):
+        parser.error(f"--data {args.data}: it is not CIFAR-10 in its binary layout")
+    runs, out = os.path.abspath(args.runs), args.out and os.path.abspath(args.out)
+    if out:
+        os.makedirs(os.path.dirname(out), exist_ok=True)
     airbench.write_tensors(torch, args.data, os.path.join(runs, "cifar10"))
     os.chdir(runs)
     leave_the_gpu_out()

@@ -36,8 +36,8 @@ struct Blocks {
 // If all inputs take a quarter of the bytes of the transformed weights, or less, all tiles are one
 // block, and the weights of a few panels are transformed where they are used: of so many that the
 // inputs, which are read for each block of panels, are no more bytes than the weights. If not, all
-// weights are kept, and read again for every block of tiles: half as many bytes of tiles pay for
-// that even if they do not fit the cache.
+// weights are kept, and read again for every block of tiles: half as many bytes of tiles, but no
+// more than kMostBytes, pay for that even if they do not fit the cache.
 Blocks blocks_of(const WinogradShape& s) {
   constexpr int64_t kStep = 24;  // a multiple of the rows of every kernel
   constexpr int64_t kFewPanels = 4, kPanelBytes = kPlaces * 64;
