@@ -11,6 +11,7 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 TrainOptions wire_options(GradWire wire, int replicas) {
   TrainOptions options = small_options(replicas);
@@ -97,6 +98,27 @@ TEST(WireRun, SaysWhatHappensToResidualsOfOtherReplicas) {
   options.grad_wire = GradWire::fp32;
   Trainer(*source, nullptr, options, observer, fake_engines()).run();
   EXPECT_THAT(observer.plan, Contains(HasSubstr("is left out: this run's --grad-wire keeps")));
+}
+
+TEST(WireRun, SaysWhatChangedSinceTheCheckpoint) {
+  const TempFolder folder;
+  TrainOptions options = wire_options(GradWire::bf16, 2);
+  options.out = folder.path();
+  options.max_steps = 7;
+  run_once(options, fake_engines());
+  options.resume = true;
+  const auto plan_of_resumed = [&](int64_t steps) {
+    options.max_steps = steps;
+    RecordingObserver observer;
+    Trainer(*small_source(), nullptr, options, observer, fake_engines()).run();
+    return observer.plan;
+  };
+  EXPECT_THAT(plan_of_resumed(8), Not(Contains(HasSubstr("changed since"))));
+  options.grad_wire = GradWire::fp32;
+  options.accumulate = 2;
+  EXPECT_THAT(plan_of_resumed(9), Contains(HasSubstr("changed since the checkpoint: grad_wire: "
+                                                     "bf16 -> fp32, accumulate: 1 -> 2")));
+  EXPECT_THAT(plan_of_resumed(10), Not(Contains(HasSubstr("changed since"))));
 }
 
 TEST(WireRun, ResidualsKeepTheirSumWhenReplicasChange) {

@@ -59,6 +59,10 @@ struct CheckpointInfo : ModelProgress {
   // Of how many replicas the batch norms were synchronised; 0: TrainOptions::sync_batch_norm was
   // off.
   int norm_replicas = 0;
+  // How gradients travelled, by the name in kGradWires, and in how many parts a replica took its
+  // samples of a step. "" and 0: an older version wrote the checkpoint.
+  std::string grad_wire{};
+  int accumulate = 0;
 };
 
 // Flat buffers as Engine::read() fills them. The averages are empty if the recipe does not average,

@@ -39,6 +39,8 @@ Json checkpoint_to_json(const CheckpointInfo& info) {
     json["independent"] = {{"replica", info.replica}, {"replicas", info.replicas}};
   }
   if (info.norm_replicas > 0) json["sync_batch_norm"] = {{"replicas", info.norm_replicas}};
+  if (!info.grad_wire.empty()) json["grad_wire"] = info.grad_wire;
+  if (info.accumulate > 0) json["accumulate"] = info.accumulate;
   json["loader"] = {{"next_step", info.loader.next_step},
                     {"epoch", info.loader.epoch},
                     {"step_in_epoch", info.loader.step_in_epoch},
@@ -77,6 +79,8 @@ CheckpointInfo checkpoint_from_json(const Json& json) {
   if (const auto norms = json.find("sync_batch_norm"); norms != json.end()) {
     read_whole(*norms, "replicas", info.norm_replicas);
   }
+  if (json.contains("grad_wire")) json.at("grad_wire").get_to(info.grad_wire);
+  if (json.contains("accumulate")) read_whole(json, "accumulate", info.accumulate);
   const Json& loader = json.at("loader");
   read_whole(loader, "next_step", info.loader.next_step);
   read_whole(loader, "epoch", info.loader.epoch);

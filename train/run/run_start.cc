@@ -83,6 +83,13 @@ TrainState resume(const TrainOptions& options, const std::string& path, int inde
   std::vector<std::string> changed = recipe_differences(progress.model.recipe, options.recipe);
   // TrainSetup says what another batch changes.
   std::erase_if(changed, [](const std::string& each) { return each.starts_with("batch: "); });
+  if (!progress.grad_wire.empty() && progress.grad_wire != start.progress.grad_wire) {
+    changed.push_back(
+        fmt::format("grad_wire: {} -> {}", progress.grad_wire, start.progress.grad_wire));
+  }
+  if (progress.accumulate > 0 && progress.accumulate != options.accumulate) {
+    changed.push_back(fmt::format("accumulate: {} -> {}", progress.accumulate, options.accumulate));
+  }
   if (!changed.empty()) {
     start.notes.push_back(
         fmt::format("changed since the checkpoint: {}", fmt::join(changed, ", ")));
@@ -94,6 +101,8 @@ TrainState resume(const TrainOptions& options, const std::string& path, int inde
   }
   progress.model = model;
   progress.norm_replicas = norms;
+  progress.grad_wire = start.progress.grad_wire;
+  progress.accumulate = start.progress.accumulate;
   start.progress = progress;
   return state;
 }
@@ -183,6 +192,8 @@ RunStart find_start(const TrainOptions& options, const ModelInfo& model, const S
   start.progress.model = model;
   start.progress.seed = options.seed;
   start.progress.norm_replicas = synchronised_replicas(options);
+  start.progress.grad_wire = to_string(options.grad_wire);
+  start.progress.accumulate = options.accumulate;
   start.models.resize(static_cast<size_t>(models));
   std::vector<std::string> paths;
   if (processes.is_rank0()) paths = find_checkpoints(options, runs, start.notes);
