@@ -81,44 +81,45 @@ TEST(WireRun, SavesTheResidualsOfAllProcesses) {
   EXPECT_EQ(states[0].residuals, states[1].residuals);
 }
 
-TEST(WireRun, SaysWhatHappensToResidualsOfOtherReplicas) {
-  const TempFolder folder;
-  TrainOptions options = wire_options(GradWire::int8, 2);
+// Runs 7 steps with two replicas, and returns the options to go on with.
+TrainOptions begin_run(GradWire wire, const TempFolder& folder) {
+  TrainOptions options = wire_options(wire, 2);
   options.out = folder.path();
   options.max_steps = 7;
   run_once(options, fake_engines());
   options.resume = true;
-  options.max_steps = 8;
-  options.replicas = 4;
+  return options;
+}
+
+// Goes on to `step` and returns the plan of the resumed run.
+std::vector<std::string> plan_of_resumed(TrainOptions options, int64_t step) {
+  options.max_steps = step;
   RecordingObserver observer;
-  const auto source = small_source();
-  Trainer(*source, nullptr, options, observer, fake_engines()).run();
-  EXPECT_THAT(observer.plan, Contains(HasSubstr("of 2 replicas is sent by the first of 4")));
-  options.max_steps = 9;
+  Trainer(*small_source(), nullptr, options, observer, fake_engines()).run();
+  return observer.plan;
+}
+
+TEST(WireRun, SaysWhatHappensToResidualsOfOtherReplicas) {
+  const TempFolder folder;
+  TrainOptions options = begin_run(GradWire::int8, folder);
+  options.replicas = 4;
+  EXPECT_THAT(plan_of_resumed(options, 8),
+              Contains(HasSubstr("of 2 replicas is sent by the first of 4")));
   options.grad_wire = GradWire::fp32;
-  Trainer(*source, nullptr, options, observer, fake_engines()).run();
-  EXPECT_THAT(observer.plan, Contains(HasSubstr("is left out: this run's --grad-wire keeps")));
+  EXPECT_THAT(plan_of_resumed(options, 9),
+              Contains(HasSubstr("is left out: this run's --grad-wire keeps")));
 }
 
 TEST(WireRun, SaysWhatChangedSinceTheCheckpoint) {
   const TempFolder folder;
-  TrainOptions options = wire_options(GradWire::bf16, 2);
-  options.out = folder.path();
-  options.max_steps = 7;
-  run_once(options, fake_engines());
-  options.resume = true;
-  const auto plan_of_resumed = [&](int64_t steps) {
-    options.max_steps = steps;
-    RecordingObserver observer;
-    Trainer(*small_source(), nullptr, options, observer, fake_engines()).run();
-    return observer.plan;
-  };
-  EXPECT_THAT(plan_of_resumed(8), Not(Contains(HasSubstr("changed since"))));
+  TrainOptions options = begin_run(GradWire::bf16, folder);
+  EXPECT_THAT(plan_of_resumed(options, 8), Not(Contains(HasSubstr("changed since"))));
   options.grad_wire = GradWire::fp32;
   options.accumulate = 2;
-  EXPECT_THAT(plan_of_resumed(9), Contains(HasSubstr("changed since the checkpoint: grad_wire: "
-                                                     "bf16 -> fp32, accumulate: 1 -> 2")));
-  EXPECT_THAT(plan_of_resumed(10), Not(Contains(HasSubstr("changed since"))));
+  EXPECT_THAT(plan_of_resumed(options, 9),
+              Contains(HasSubstr("changed since the checkpoint: grad_wire: bf16 -> fp32, "
+                                 "accumulate: 1 -> 2")));
+  EXPECT_THAT(plan_of_resumed(options, 10), Not(Contains(HasSubstr("changed since"))));
 }
 
 TEST(WireRun, ResidualsKeepTheirSumWhenReplicasChange) {
