@@ -11,6 +11,7 @@
 #include "pipeline/device_edits.h"
 #include "pipeline/digest.h"
 #include "pipeline/feed_graph.h"
+#include "pipeline/feed_sequence.h"
 #include "pipeline/inline_feed.h"
 #include "pipeline/loader_options.h"
 #include "pipeline/measure_hooks.h"
@@ -97,8 +98,9 @@ struct Loader::Impl {
   std::vector<std::unique_ptr<PinnedRing>> rings;
   std::vector<std::unique_ptr<RowEditor>> editors;  // one per device, or none
   std::vector<std::unique_ptr<Stager>> stagers;
+  std::unique_ptr<LookAhead> look_ahead;  // of a source in a store, or null
   std::optional<InlineFeed> inline_feed;
-  std::unique_ptr<FeedGraph> graph;  // last: it fills slabs until it is destroyed
+  std::unique_ptr<FeedGraph> graph;  // it fills slabs until it is destroyed
 
   std::vector<std::atomic<Step>> next_batch;  // per device
   std::atomic<bool> ended{false};             // stopped or failed
@@ -140,6 +142,8 @@ struct Loader::Impl {
           edits.any() ? editors[stagers.size()].get() : nullptr));
       each_ring.push_back(rings.back().get());
     }
+    look_ahead = source.look_ahead(FeedSequence(filler, static_cast<int>(devices.size()),
+                                                options.batch_size, first_batch, end_batch));
     if (workers == 0) {
       inline_feed.emplace(filler, each_ring);
       return;
@@ -318,6 +322,7 @@ MemoryPlan Loader::memory_plan() const {
                  converted * (mixes ? 2 : 1)) +
       filler.seek_indexes().table_bytes() +
       (impl_->graph ? impl_->graph->file_bytes() : devices * filler.worker_file_bytes());
+  plan.store_bytes = filler.source().look_ahead_bytes();
   plan.frame_bytes =
       threads * worker_frame_bytes(filler.source(), filler.augment(), filler.decode());
   return plan;
@@ -325,6 +330,7 @@ MemoryPlan Loader::memory_plan() const {
 
 LoaderStats Loader::stats() const {
   LoaderStats stats;
+  stats.store = impl_->filler.source().store_stats();
   stats.read = impl_->filler.read_stats().snapshot();
   stats.cached_read = impl_->filler.cached_read_stats().snapshot();
   stats.decode = impl_->filler.decode_stats().snapshot();
