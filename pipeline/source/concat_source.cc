@@ -7,6 +7,7 @@
 
 #include "pipeline/digest.h"
 #include "pipeline/printable_name.h"
+#include "pipeline/store/object_store.h"
 #include "staging/mutex.h"
 
 namespace stoker {
@@ -63,7 +64,16 @@ std::string difference(const Source& first, const Source& other) {
 }
 
 // Returns the folders on the way to a root. No root counts as "/", which has every root inside it.
+// An address in a store begins with its server or bucket.
 std::vector<fs::path> parts_of(const std::string& root) {
+  if (is_store_address(root)) {
+    const size_t end = root.find('/', root.find("://") + 3);
+    std::vector<fs::path> parts = {root.substr(0, end)};
+    if (end == std::string::npos) return parts;
+    const fs::path rest = root.substr(end + 1);
+    parts.insert(parts.end(), rest.begin(), rest.end());
+    return parts;
+  }
   const fs::path path = fs::absolute(root + "/").lexically_normal().parent_path();
   return {path.begin(), path.end()};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace stoker {
 
@@ -22,6 +23,9 @@ struct StoreStats {
   double bytes_per_second = 0;     // over the time in which at least one request was under way
   double requests_per_second = 0;  // the same
 };
+
+// Returns one line: "1.24 GB in 3211 requests, 64 at once; ...".
+std::string describe(const StoreStats& stats);
 
 // Adds what was counted; what was measured is that of the one with more bytes.
 StoreStats joined(const StoreStats& a, const StoreStats& b);
