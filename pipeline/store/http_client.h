@@ -18,9 +18,9 @@ namespace stoker {
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string url;                                           // percent-encoded
-  std::vector<std::pair<std::string, std::string>> headers;  // in addition to Host and Accept
-  std::string body{};                                        // of PUT and POST
+  std::string url{};                                           // percent-encoded
+  std::vector<std::pair<std::string, std::string>> headers{};  // in addition to Host and Accept
+  std::string body{};                                          // of PUT and POST
   // Where the body of an answer with status 206 (or 200) goes; bytes beyond its end make the
   // request fail. Empty: the body goes into HttpAnswer::body. Stays valid until `done`, or until
   // cancel() has returned.
