@@ -180,7 +180,9 @@ bool Transfer::take_body(std::span<const uint8_t> bytes) {
 }
 
 bool Transfer::fill_out(std::span<const uint8_t> bytes) {
-  const bool is_whole = answer_.status == 200 && wants_range_;
+  // Some servers answer 200 with a Content-Range, which is a part (rclone's serve s3).
+  const bool is_whole =
+      answer_.status == 200 && wants_range_ && answer_.header("content-range").empty();
   if (is_whole) {
     const auto size = static_cast<int64_t>(bytes.size());
     const int64_t before = answer_.carried - size;
@@ -215,6 +217,7 @@ void Transfer::end(CURLcode code) {
   answer_.total = Clock::now() - started_;
   answer_.complete = has_enough_ || (code == CURLE_OK && promised_its_end());
   if (!answer_.complete && answer_.problem.empty()) answer_.problem = problem_of(code);
+  answer_.hopeless = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
 }
 
 void Transfer::end_stalled() {
