@@ -367,9 +367,12 @@ StoreStats ObjectReader::Impl::stats() {
   return stats;
 }
 
+// What the store says begins with the address, too.
 std::exception_ptr ObjectReader::Impl::error_of(const Range& range,
                                                 const std::string& problem) const {
-  return std::make_exception_ptr(StoreError(store->address_of(range.object->key) + ": " + problem));
+  const std::string address = store->address_of(range.object->key);
+  const bool has_address = problem.starts_with(address);
+  return std::make_exception_ptr(StoreError(has_address ? problem : address + ": " + problem));
 }
 
 std::string ObjectReader::Impl::used_up(const Range& range) const {

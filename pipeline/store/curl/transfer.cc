@@ -180,7 +180,9 @@ bool Transfer::take_body(std::span<const uint8_t> bytes) {
 }
 
 bool Transfer::fill_out(std::span<const uint8_t> bytes) {
-  const bool is_whole = answer_.status == 200 && wants_range_;
+  // Some servers answer 200 with a Content-Range, which is a part (rclone's serve s3).
+  const bool is_whole =
+      answer_.status == 200 && wants_range_ && answer_.header("content-range").empty();
   if (is_whole) {
     const auto size = static_cast<int64_t>(bytes.size());
     const int64_t before = answer_.carried - size;
@@ -215,6 +217,7 @@ void Transfer::end(CURLcode code) {
   answer_.total = Clock::now() - started_;
   answer_.complete = has_enough_ || (code == CURLE_OK && promised_its_end());
   if (!answer_.complete && answer_.problem.empty()) answer_.problem = problem_of(code);
+  answer_.hopeless = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
 }
 
 void Transfer::end_stalled() {
@@ -223,8 +226,8 @@ void Transfer::end_stalled() {
                     std::to_string(request_.stall_timeout.count()) + " ms";
 }
 
-// What libcurl writes names hosts, ports, files and numbers; but of a proxy it may show the
-// password, and of a broken URL all of it.
+// What libcurl writes names hosts, ports, files and numbers. Where it has an address in it, there
+// may be a password, too: of a proxy, for example.
 std::string Transfer::problem_of(CURLcode code) const {
   const std::string server(server_of(request_.url));
   if (code == CURLE_OK) return server + ": the answer says neither its length nor its end";
@@ -236,9 +239,9 @@ std::string Transfer::problem_of(CURLcode code) const {
              std::generic_category().message(static_cast<int>(number));
     }
   }
-  const bool may_be_secret = code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_PROXY ||
-                             code == CURLE_URL_MALFORMAT || error_[0] == '\0';
-  return server + ": " + (may_be_secret ? curl_easy_strerror(code) : error_);
+  const std::string text = error_;
+  const bool has_address = text.find("://") != text.npos || text.find('@') != text.npos;
+  return server + ": " + (text.empty() || has_address ? curl_easy_strerror(code) : text);
 }
 
 }  // namespace stoker
