@@ -14,9 +14,10 @@
 namespace stoker {
 namespace {
 
-// A gap of so many bytes costs less than another request does, and a joined range stays short
-// enough that its first sample does not wait long for its last.
-constexpr int64_t kLargestGap = 64 << 10;
+// A gap of so many bytes costs less than another request does (and a data set that is paid by the
+// byte hardly more: the headers between two members of a tar); a joined range stays short enough
+// that its first sample does not wait long for its last.
+constexpr int64_t kLargestGap = 8 << 10;
 constexpr int64_t kLargestJoined = 2 << 20;
 // Samples are asked for in bursts of this part of the window, so that those that lie near each
 // other are seen together.

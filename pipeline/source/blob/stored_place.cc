@@ -37,7 +37,9 @@ StoredPlace::StoredPlace(const StoreAddress& folder, const StoreOptions& options
       prefix_(with_slash(folder.key)),
       root_(without_slash(store_->address_of(folder.key))),
       options_(options),
-      reader_(std::make_unique<ObjectReader>(store_, options)) {}
+      reader_(std::make_unique<ObjectReader>(store_, options)) {
+  reader_->set_starving(true);  // a scan waits for everything that it reads
+}
 
 BlobListing StoredPlace::list(const std::string& folder) const {
   const std::string prefix = with_slash(prefix_ + folder);
