@@ -43,7 +43,7 @@ HttpClient::Ticket CurlClient::start(HttpRequest request, std::function<void(Htt
     ticket = ++last_ticket_;
     inbox_.starts.push_back({ticket, std::move(request), std::move(done)});
   }
-  curl_multi_wakeup(multi_);
+  wake();
   return ticket;
 }
 
@@ -52,7 +52,7 @@ void CurlClient::after(std::chrono::nanoseconds time, std::function<void()> then
     const MutexLock lock(mutex_);
     inbox_.timers.push_back({Clock::now() + time, std::move(then)});
   }
-  curl_multi_wakeup(multi_);
+  wake();
 }
 
 void CurlClient::cancel(Ticket ticket) {
@@ -65,7 +65,7 @@ void CurlClient::cancel(Ticket ticket) {
       return;
     }
   }
-  if (std::this_thread::get_id() == thread_.get_id()) {
+  if (is_own_thread()) {
     if (std::unique_ptr<Transfer> transfer = take_out(ticket)) idle_.push_back(std::move(transfer));
     return;
   }
@@ -183,7 +183,18 @@ void CurlClient::give(std::unique_ptr<Transfer> transfer) {
   done(std::move(answer));
 }
 
+bool CurlClient::is_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+
+// The client's thread looks into the inbox before it waits.
+void CurlClient::wake() {
+  if (!is_own_thread()) curl_multi_wakeup(multi_);
+}
+
 void CurlClient::wait() {
+  {
+    const MutexLock lock(mutex_);
+    if (!inbox_.starts.empty() || !inbox_.timers.empty()) return;
+  }
   Clock::time_point until = std::min(stall_check_, Clock::now() + kLongestWait);
   if (!timers_.empty()) until = std::min(until, timers_.top().due);
   const auto time = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());

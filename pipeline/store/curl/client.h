@@ -54,6 +54,8 @@ class CurlClient final : public HttpClient {
   void give_answers();
   void give(std::unique_ptr<Transfer> transfer);
   void wait();
+  void wake();
+  bool is_own_thread() const;
   // Takes a request out of libcurl and of `active_`; nullptr: it has ended already.
   std::unique_ptr<Transfer> take_out(Ticket ticket);
 

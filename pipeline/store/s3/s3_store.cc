@@ -293,7 +293,9 @@ Judgement S3Store::judge_failure(const std::string& name, const HttpAnswer& answ
     return {AnswerKind::throttled, problem};
   }
   if (answer.status >= 500 || code == "RequestTimeout") return {AnswerKind::again, problem};
-  const bool is_elsewhere = answer.status == 301 || answer.status == 307 ||
+  // A redirection is followed by another host's name, where that is made from the region.
+  const bool is_redirected = is_amazon_ && (answer.status == 301 || answer.status == 307);
+  const bool is_elsewhere = is_redirected ||
                             code == "AuthorizationHeaderMalformed" ||
                             code == "IllegalLocationConstraintException";
   if (is_elsewhere && learn_region(error.region)) return {AnswerKind::again, problem};
