@@ -37,8 +37,13 @@ std::unique_ptr<Source> open_stored(const std::string& address, const SourceOpti
   if (const auto blobs = find_blobs(address, options.split, options.store)) {
     return make_blob_source(*blobs, options);
   }
+  const auto place = stored_place(address, options.store);
+  if (is_cifar_folder(*place)) {
+    refuse_fields(address, "a folder of CIFAR's files", options);
+    return make_cifar_source(*place, options.split);
+  }
   refuse_fields(address, "an image folder", options);
-  return make_stored_folder(stored_place(address, options.store), options);
+  return make_stored_folder(place, options);
 }
 
 bool has_part_folders(const std::vector<std::string>& folders) {
@@ -49,9 +54,10 @@ bool has_part_folders(const std::vector<std::string>& folders) {
 }
 
 bool has_stored_parts(const std::string& address, const StoreOptions& store) {
-  return has_blob_parts(address, store) ||
-         (!names_objects(address) &&
-          has_part_folders(stored_place(address, store)->list("").folders));
+  if (has_blob_parts(address, store)) return true;
+  if (names_objects(address)) return false;
+  const auto place = stored_place(address, store);
+  return is_cifar_folder(*place) || has_part_folders(place->list("").folders);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pipeline/parallel.h"
+#include "pipeline/source/blob/object_states.h"
 #include "pipeline/source/blob/sample_window.h"
 #include "pipeline/source/folder_query.h"
 #include "pipeline/source/indexed_folder.h"
@@ -17,20 +18,6 @@
 
 namespace stoker {
 namespace {
-
-// Sizes and versions of objects, by sample.
-struct ObjectStates {
-  std::vector<int64_t> bytes;
-  std::vector<char> versions;        // each ended by a NUL
-  std::vector<uint64_t> version_at;  // by sample, in `versions`
-
-  void add(const StoredObject& object) {
-    bytes.push_back(object.bytes);
-    version_at.push_back(versions.size());
-    versions.insert(versions.end(), object.version.c_str(),
-                    object.version.c_str() + object.version.size() + 1);
-  }
-};
 
 class StoredFolder final : public IndexedFolder {
  public:
@@ -63,10 +50,8 @@ class StoredFolder final : public IndexedFolder {
 
  private:
   StoredObject object(SampleId id) const {
-    const auto place = static_cast<size_t>(id);
-    return {place_->key_of(std::string(index().folder_path(id)) + "/" +
-                           std::string(index().file_name(id))),
-            states_.bytes[place], states_.versions.data() + states_.version_at[place]};
+    return states_.object(id, place_->key_of(std::string(index().folder_path(id)) + "/" +
+                                             std::string(index().file_name(id))));
   }
   StoredPlaceOfSample locate(SampleId id) const {
     auto found = std::make_shared<const StoredObject>(object(id));

@@ -3,12 +3,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <atomic>
-#include <stdexcept>
+#include <filesystem>
+#include <numeric>
 
 #include "pipeline/digest.h"
 #include "pipeline/parallel.h"
 #include "pipeline/source/blob/stored_source.h"
+#include "pipeline/store/url_text.h"
 
 namespace stoker {
 namespace {
@@ -36,6 +37,7 @@ StoredPlace::StoredPlace(const StoreAddress& folder, const StoreOptions& options
     : store_(open_store(folder, options)),
       prefix_(with_slash(folder.key)),
       root_(without_slash(store_->address_of(folder.key))),
+      kind_(folder.kind),
       options_(options),
       reader_(std::make_unique<ObjectReader>(store_, options)) {
   reader_->set_starving(true);  // a scan waits for everything that it reads
@@ -134,7 +136,60 @@ int StoredPlace::scans_at_once() const { return kWaiting; }
 
 std::unique_ptr<Source> StoredPlace::make_source(std::unique_ptr<BlobIndex> index) const {
   const std::vector<StoredObject> blobs = look_up(index->table().blobs);
-  return std::make_unique<StoredSource>(root_, std::move(index), blobs, store_, options_);
+  ObjectStates files = files_of(*index);
+  const auto key_of_listed = [self = shared_from_this()](const std::string& path) {
+    return self->key_of(self->name_of_listed(path));
+  };
+  return std::make_unique<StoredSource>(root_, std::move(index), blobs, std::move(files),
+                                        key_of_listed, store_, options_);
+}
+
+ObjectStates StoredPlace::files_of(const BlobIndex& index) const {
+  ObjectStates files;
+  const BlobIndex::Found first = index.find(0);
+  if (first.segment == nullptr || first.entry.storage() != BlobStorage::file) return files;
+  std::vector<std::string> names;
+  for (SampleId id = 0; id < index.size(); ++id) {
+    const BlobIndex::Found found = index.find(id);
+    names.push_back(found.segment == nullptr ? "" : name_of_listed(std::string(index.name(found))));
+  }
+  int64_t missing = 0;
+  std::string first_missing;
+  const std::vector<StoredObject> objects = look_up_many(names);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (objects[i].bytes < 0 && ++missing == 1) first_missing = names[i];
+    files.add(objects[i]);
+  }
+  if (missing == 0) return files;
+  throw StoreError(path_of(first_missing) + ": the list names it, and it is not there; " +
+                   std::to_string(missing) + " of " + std::to_string(names.size()) +
+                   " are missing");
+}
+
+std::string StoredPlace::name_of_listed(const std::string& path) const {
+  const std::string name = std::filesystem::path(path).lexically_normal().generic_string();
+  if (name.starts_with('/') || name == ".." || name.starts_with("../") || is_store_address(path)) {
+    throw StoreError(root_ + ": its list names " + path +
+                     "; a list in a store names objects below its own folder");
+  }
+  return kind_ == StoreAddress::Kind::http ? percent_encode(name, Slash::keep) : name;
+}
+
+std::vector<StoredObject> StoredPlace::look_up_many(const std::vector<std::string>& names) const {
+  // A page of a list has a thousand objects, and costs about as much as one that is looked up.
+  constexpr size_t kWorthAList = 1'000;
+  if (names.size() < kWorthAList || kind_ == StoreAddress::Kind::http) return look_up(names);
+  std::vector<size_t> order(names.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return names[a] < names[b]; });
+  std::vector<StoredObject> objects(names.size());
+  auto next = order.begin();
+  each_object("", [&](std::string_view name, const StoredObject& object) {
+    while (next != order.end() && names[*next] < name) ++next;
+    for (; next != order.end() && names[*next] == name; ++next) objects[*next] = object;
+    return next != order.end();
+  });
+  return objects;
 }
 
 void StoredPlace::each_object(

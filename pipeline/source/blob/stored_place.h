@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "pipeline/source/blob/blob_place.h"
+#include "pipeline/source/blob/object_states.h"
 #include "pipeline/store/object_reader.h"
 #include "staging/mutex.h"
 
 namespace stoker {
 
-class StoredPlace final : public BlobPlace {
+class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<StoredPlace> {
  public:
   StoredPlace(const StoreAddress& folder, const StoreOptions& options);
 
@@ -42,12 +43,20 @@ class StoredPlace final : public BlobPlace {
   const std::shared_ptr<const ObjectStore>& store() const { return store_; }
 
  private:
+  // Returns the name of the object that a list names by a path relative to its own folder. Throws
+  // for what is not below that folder.
+  std::string name_of_listed(const std::string& path) const;
+  // The objects of the samples of a list. Throws if one is not there.
+  ObjectStates files_of(const BlobIndex& index) const;
+  // Looks up many objects, with a list where the store has one.
+  std::vector<StoredObject> look_up_many(const std::vector<std::string>& names) const;
   // Looks objects up, many at a time; an object without bytes (-1) is not there.
   std::vector<StoredObject> look_up(const std::vector<std::string>& names) const;
 
   const std::shared_ptr<const ObjectStore> store_;
   const std::string prefix_;  // of keys: "", or with a "/" at its end
   const std::string root_;
+  const StoreAddress::Kind kind_;
   const StoreOptions options_;
   const std::unique_ptr<ObjectReader> reader_;
   mutable Mutex mutex_;

@@ -2,21 +2,35 @@
 
 #include <cstring>
 
+#include "pipeline/source/blob/stored_place.h"
+
 namespace stoker {
 
 StoredSource::StoredSource(const std::string& root, std::unique_ptr<BlobIndex> index,
-                           const std::vector<StoredObject>& blobs,
+                           const std::vector<StoredObject>& blobs, ObjectStates files,
+                           std::function<std::string(const std::string&)> key_of_listed,
                            std::shared_ptr<const ObjectStore> store, const StoreOptions& options)
     : IndexedSource(root, std::move(index)),
+      files_(std::move(files)),
+      key_of_listed_(std::move(key_of_listed)),
       window_(std::move(store), options, [this](SampleId id) { return locate(id); }) {
   for (const StoredObject& blob : blobs) {
     blobs_.push_back(std::make_shared<const StoredObject>(blob));
   }
 }
 
+StoredObject StoredSource::file(SampleId id, const BlobIndex::Found& found) const {
+  return files_.object(id, key_of_listed_(std::string(index().name(found))));
+}
+
 StoredPlaceOfSample StoredSource::locate(SampleId id) const {
   const BlobIndex::Found found = index().find(id);
   if (found.segment == nullptr) return {};
+  if (found.entry.storage() == BlobStorage::file) {
+    auto object = std::make_shared<const StoredObject>(file(id, found));
+    const int64_t bytes = object->bytes;
+    return {std::move(object), 0, bytes};
+  }
   const Place place = place_of(found);
   if (!place.ok) return {};
   return {blobs_[static_cast<size_t>(found.segment->blob)], found.entry.offset(),
@@ -27,13 +41,14 @@ bool StoredSource::read(SampleId id, MayWait may_wait, std::vector<uint8_t>& buf
                         std::span<const uint8_t>& bytes, ReadStatus& status) const {
   const BlobIndex::Found found = index().find(id);
   if (found.segment == nullptr) return false;
-  const Place place = place_of(found);
+  const bool is_file = found.entry.storage() == BlobStorage::file;
+  const Place place = is_file ? Place{true} : place_of(found);
   return place.ok && window_.read(id, may_wait, [&](std::span<const uint8_t> stored) {
-    if (buffer.size() < place.stored + place.unpacked) {
-      buffer.resize(place.stored + place.unpacked);
-    }
+    const size_t room = stored.size() + place.unpacked;
+    if (buffer.size() < room) buffer.resize(room);
     std::memcpy(buffer.data(), stored.data(), stored.size());
-    status = finish(found.entry, place, buffer, bytes);
+    bytes = {buffer.data(), stored.size()};
+    if (!is_file) status = finish(found.entry, place, buffer, bytes);
     return true;
   });
 }
@@ -52,8 +67,9 @@ bool StoredSource::read_cached(SampleId id, std::vector<uint8_t>& buffer,
 
 FileStamp StoredSource::stamp(SampleId id) const {
   const BlobIndex::Found found = index().find(id);
-  const bool is_stored = found.segment != nullptr && found.entry.storage() == BlobStorage::bytes;
-  return is_stored ? table().stamps[static_cast<size_t>(found.segment->blob)] : FileStamp{};
+  if (found.segment == nullptr || found.entry.is_packed()) return {};
+  if (found.entry.storage() == BlobStorage::file) return stamp_of(file(id, found));
+  return table().stamps[static_cast<size_t>(found.segment->blob)];
 }
 
 bool StoredSource::read_pieces(SampleId id, const FileStamp& wanted,

@@ -7,16 +7,19 @@
 #include <vector>
 
 #include "pipeline/source/blob/indexed_source.h"
+#include "pipeline/source/blob/object_states.h"
 #include "pipeline/source/blob/sample_window.h"
 
 namespace stoker {
 
 class StoredSource final : public IndexedSource {
  public:
-  // `blobs`: the object of each blob of the index.
+  // `blobs`: the object of each blob of the index. `files`: of each sample, if the index is that of
+  // a list; key_of_listed() returns the key of the one that it names.
   StoredSource(const std::string& root, std::unique_ptr<BlobIndex> index,
-               const std::vector<StoredObject>& blobs, std::shared_ptr<const ObjectStore> store,
-               const StoreOptions& options);
+               const std::vector<StoredObject>& blobs, ObjectStates files,
+               std::function<std::string(const std::string&)> key_of_listed,
+               std::shared_ptr<const ObjectStore> store, const StoreOptions& options);
 
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
@@ -32,10 +35,13 @@ class StoredSource final : public IndexedSource {
 
  private:
   StoredPlaceOfSample locate(SampleId id) const;
+  StoredObject file(SampleId id, const BlobIndex::Found& found) const;
   bool read(SampleId id, MayWait may_wait, std::vector<uint8_t>& buffer,
             std::span<const uint8_t>& bytes, ReadStatus& status) const;
 
   std::vector<std::shared_ptr<const StoredObject>> blobs_;
+  const ObjectStates files_;
+  const std::function<std::string(const std::string&)> key_of_listed_;
   mutable SampleWindow window_;  // what it holds changes no sample
 };
 
