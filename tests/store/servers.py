@@ -36,7 +36,9 @@ TRIES = 3  # a port that was free may be taken by somebody else
 def find_program(name):
     """Returns the path of a program, or None."""
     folder = os.environ.get("STOKER_STORE_TOOLS")
-    return (folder and shutil.which(name, path=folder)) or shutil.which(name)
+    # Debian keeps nginx where only root looks.
+    path = os.pathsep.join(filter(None, [folder, os.environ.get("PATH"), "/usr/sbin"]))
+    return shutil.which(name, path=path)
 
 
 def free_ports(count):
