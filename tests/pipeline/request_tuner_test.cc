@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
+#include <map>
 #include <random>
 
 namespace stoker {
@@ -32,20 +32,18 @@ class Feed {
     const Time end = now + time;
     std::vector<Time> free(static_cast<size_t>(server.at_once), now);
     std::normal_distribution<double> noise(1, server.noise);
-    std::deque<std::pair<Time, Time>> under_way;  // begin, end: in order of the end, nearly
+    std::multimap<Time, Time> under_way;  // from the end to the begin
     while (now < end) {
       const int wanted = std::min(demand, tuner.wanted(now));
       while (static_cast<int>(under_way.size()) < wanted) {
         const auto slot = std::min_element(free.begin(), free.end());
         const double service = server.service * std::max(0.2, noise(random));
         *slot = std::max(*slot, now) + Duration(static_cast<int64_t>(service * 1e9));
-        under_way.emplace_back(now, *slot);
-        std::sort(under_way.begin(), under_way.end(),
-                  [](const auto& a, const auto& b) { return a.second < b.second; });
+        under_way.emplace(*slot, now);
       }
-      const auto [begun, ended] = under_way.front();
+      const auto [ended, begun] = *under_way.begin();
       const int count = static_cast<int>(under_way.size());
-      under_way.pop_front();
+      under_way.erase(under_way.begin());
       now = std::max(now, ended);
       tuner.note_range(now, server.bytes, now - begun, count);
       const int after = tuner.wanted(now);
