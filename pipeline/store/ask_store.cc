@@ -1,23 +1,21 @@
 #include "pipeline/store/ask_store.h"
 
 #include <algorithm>
-#include <chrono>
+#include <random>
 #include <thread>
+
+#include "pipeline/store/retry_policy.h"
 
 namespace stoker {
 namespace {
 
-using std::chrono::milliseconds;
-
-constexpr milliseconds kFirstWait{100}, kLongestWait{5'000};
 // A server that has never answered is probably not there.
 constexpr int kTriesOfUnknown = 3;
 
-// Half of it varies, so that many programs that were refused together do not come again together.
-milliseconds wait_before(int tried) {
-  const milliseconds most = std::min(kLongestWait, kFirstWait * (1 << std::min(tried, 10)));
-  const auto ticks = std::chrono::steady_clock::now().time_since_epoch().count() / 1000;
-  return most / 2 + milliseconds(ticks % (most.count() / 2));
+// Between 0 and 1, and another one for each program that was refused at the same time.
+double random_share() {
+  thread_local std::mt19937 random{std::random_device{}()};
+  return std::uniform_real_distribution<double>()(random);
 }
 
 }  // namespace
@@ -36,7 +34,7 @@ HttpAnswer StoreAsker::ask(const std::function<HttpRequest()>& make,
     if (tried >= most) {
       throw StoreError(judgement.problem + " (tried " + std::to_string(tried) + " times)");
     }
-    std::this_thread::sleep_for(wait_before(tried - 1));
+    std::this_thread::sleep_for(retry_wait(tried, random_share()));
   }
 }
 

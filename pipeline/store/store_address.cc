@@ -12,15 +12,6 @@ bool begins_with(const std::string& text, std::string_view start) {
   return text.compare(0, start.size(), start) == 0;
 }
 
-// The address without what may be secret: a query, a user and a password.
-std::string shown(const std::string& address) {
-  std::string text = address.substr(0, address.find('?'));
-  const size_t host = text.find("://") + 3;
-  const size_t at = text.find_last_of('@', text.find('/', host));
-  if (at != std::string::npos && at >= host) text.replace(host, at - host, "...");
-  return printable_name(text);
-}
-
 StoreAddress parse_s3(const std::string& address) {
   const auto fail = [&](const char* why) {
     throw std::invalid_argument(printable_name(address) + ": " + why +
@@ -48,7 +39,7 @@ StoreAddress parse_s3(const std::string& address) {
 
 StoreAddress parse_http(const std::string& address) {
   const auto fail = [&](const char* why) {
-    throw std::invalid_argument(shown(address) + ": " + why +
+    throw std::invalid_argument(without_secrets(address) + ": " + why +
                                 "; an address is like https://host/data/train-000.tar");
   };
   if (address.find('#') != std::string::npos) fail("'#' is written %23 in a URL");

@@ -78,9 +78,16 @@ std::string http_date(sys_seconds time) {
 }
 
 std::optional<sys_seconds> parse_iso_time(std::string_view text) {
-  if (text.size() < 20 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text.back() != 'Z')
+  constexpr std::string_view kZero = "+00:00";
+  if (text.size() > kZero.size() && text.substr(text.size() - kZero.size()) == kZero) {
+    text.remove_suffix(kZero.size());
+  } else if (!text.empty() && text.back() == 'Z') {
+    text.remove_suffix(1);
+  } else {
     return {};
-  if (text.size() > 20 && text[19] != '.') return {};
+  }
+  if (text.size() < 19 || text[4] != '-' || text[7] != '-' || text[10] != 'T') return {};
+  if (text[13] != ':' || text[16] != ':' || (text.size() > 19 && text[19] != '.')) return {};
   return make_time(digits(text, 0, 4), digits(text, 5, 2), digits(text, 8, 2), digits(text, 11, 2),
                    digits(text, 14, 2), digits(text, 17, 2));
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "pipeline/printable_name.h"
+
 namespace stoker {
 namespace {
 
@@ -133,6 +135,15 @@ std::optional<std::string> redirected_url(const std::string& url, const std::str
   }
   if (!split_url(target)) return std::nullopt;
   return target;
+}
+
+std::string without_secrets(const std::string& url) {
+  std::string text = url.substr(0, url.find_first_of("?#"));
+  const size_t colon = text.find("://");
+  const size_t host = colon == std::string::npos ? 0 : colon + 3;
+  const size_t at = text.rfind('@');
+  if (at != std::string::npos && at >= host) text.replace(host, at - host, "...");
+  return printable_name(text);
 }
 
 }  // namespace stoker

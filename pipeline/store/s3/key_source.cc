@@ -56,6 +56,11 @@ FetchedKeys keys_of_environment() {
   if (fetched.keys.secret.empty()) {
     return no_keys("AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is not");
   }
+  const std::string expiration = environment("AWS_CREDENTIAL_EXPIRATION");
+  fetched.expire = parse_iso_time(expiration);
+  if (!expiration.empty() && !fetched.expire) {
+    return no_keys("AWS_CREDENTIAL_EXPIRATION is no time");
+  }
   return fetched;
 }
 

@@ -101,8 +101,7 @@ void S3Store::set_endpoint(const AwsSettings& settings, const StoreOptions& opti
   } else {
     const auto url = split_url(endpoint);
     if (!url || !url->query.empty()) {
-      throw StoreError(root_ + ": the endpoint '" +
-                       printable_name(endpoint.substr(0, endpoint.find_first_of("?@#"))) +
+      throw StoreError(root_ + ": the endpoint '" + without_secrets(endpoint) +
                        "' is no URL like https://s3.example.org or http://127.0.0.1:9000");
     }
     scheme_ = url->scheme;
@@ -293,8 +292,9 @@ Judgement S3Store::judge_failure(const std::string& name, const HttpAnswer& answ
     return {AnswerKind::throttled, problem};
   }
   if (answer.status >= 500 || code == "RequestTimeout") return {AnswerKind::again, problem};
-  const bool is_elsewhere = answer.status == 301 || answer.status == 307 ||
-                            code == "AuthorizationHeaderMalformed" ||
+  // A redirection is followed by another host's name, where that is made from the region.
+  const bool is_redirected = is_amazon_ && (answer.status == 301 || answer.status == 307);
+  const bool is_elsewhere = is_redirected || code == "AuthorizationHeaderMalformed" ||
                             code == "IllegalLocationConstraintException";
   if (is_elsewhere && learn_region(error.region)) return {AnswerKind::again, problem};
   if (code == "RequestTimeTooSkewed" && learn_clock(answer)) return {AnswerKind::again, problem};

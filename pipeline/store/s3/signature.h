@@ -1,6 +1,6 @@
 // Signs requests to S3 with AWS Signature Version 4 (AWS, "Create a signed AWS API request").
-// libcurl has an option for it, which is wrong for keys with "=", "+" or a space and for lists with
-// an encoded or an empty prefix (curl#11794, curl#13754). Threads: any.
+// libcurl has an option for it, which signs what the URL happens to look like, and differently in
+// its versions (../README.md). Threads: any.
 #pragma once
 
 #include <chrono>
