@@ -41,6 +41,10 @@ struct Range {
 };
 using Ranges = std::vector<std::unique_ptr<Range>>;
 
+std::exception_ptr store_error(const std::string& text) {
+  return std::make_exception_ptr(StoreError(text));
+}
+
 double milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
@@ -78,8 +82,7 @@ struct ObjectReader::Impl {
   void count_ended();
   void count_answer(const HttpAnswer& answer, AnswerKind kind);
   void count_range(const Range& range, bool is_second, const HttpAnswer& answer);
-  std::exception_ptr error_of(const Range& range, const std::string& problem) const;
-  std::string used_up(const Range& range) const;
+  std::exception_ptr used_up(const Range& range) const;
 
   const std::shared_ptr<const ObjectStore> store;
   const int tries;
@@ -222,7 +225,7 @@ void ObjectReader::Impl::answered(Range& range, bool is_second, HttpAnswer answe
     case AnswerKind::changed:
     case AnswerKind::refused:
       cancel(other);
-      finish(range, error_of(range, judgement.problem));
+      finish(range, store_error(judgement.problem));
       break;
     case AnswerKind::again:
     case AnswerKind::throttled:
@@ -241,7 +244,7 @@ void ObjectReader::Impl::cancel(HttpClient::Ticket ticket) {
 
 void ObjectReader::Impl::try_again(Range& range) {
   if (++range.failures >= tries) {
-    finish(range, error_of(range, used_up(range)));
+    finish(range, used_up(range));
     return;
   }
   const Clock::time_point now = Clock::now();
@@ -367,21 +370,20 @@ StoreStats ObjectReader::Impl::stats() {
   return stats;
 }
 
-std::exception_ptr ObjectReader::Impl::error_of(const Range& range,
-                                                const std::string& problem) const {
-  return std::make_exception_ptr(StoreError(store->address_of(range.object->key) + ": " + problem));
-}
-
-std::string ObjectReader::Impl::used_up(const Range& range) const {
+std::exception_ptr ObjectReader::Impl::used_up(const Range& range) const {
+  // What the store says of an answer begins with the address.
+  const std::string address = store->address_of(range.object->key) + ": ";
+  const size_t skipped = range.problem.starts_with(address) ? address.size() : 0;
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f",
                 std::chrono::duration<double>(Clock::now() - range.begun).count());
-  return "its bytes from " + std::to_string(range.offset) + " to " +
-         std::to_string(range.offset + range.length()) +
-         " could not be read: " + std::to_string(range.failures) + " tries in " + seconds +
-         " s, the last: " + range.problem +
-         ". Look whether the server is there and has no more work than it can do, "
-         "or allow more tries";
+  return store_error(
+      address + "its bytes from " + std::to_string(range.offset) + " to " +
+      std::to_string(range.offset + range.length()) +
+      " could not be read: " + std::to_string(range.failures) + " tries in " + seconds +
+      " s, the last: " + range.problem.substr(skipped) +
+      "; look whether the server is there and has no more work than it can do, or allow "
+      "more tries");
 }
 
 ObjectReader::ObjectReader(std::shared_ptr<const ObjectStore> store, const StoreOptions& options)

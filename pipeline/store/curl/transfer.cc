@@ -226,8 +226,8 @@ void Transfer::end_stalled() {
                     std::to_string(request_.stall_timeout.count()) + " ms";
 }
 
-// What libcurl writes names hosts, ports, files and numbers; but of a proxy it may show the
-// password, and of a broken URL all of it.
+// What libcurl writes names hosts, ports, files and numbers. Where it has an address in it, there
+// may be a password, too: of a proxy, for example.
 std::string Transfer::problem_of(CURLcode code) const {
   const std::string server(server_of(request_.url));
   if (code == CURLE_OK) return server + ": the answer says neither its length nor its end";
@@ -239,9 +239,9 @@ std::string Transfer::problem_of(CURLcode code) const {
              std::generic_category().message(static_cast<int>(number));
     }
   }
-  const bool may_be_secret = code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_PROXY ||
-                             code == CURLE_URL_MALFORMAT || error_[0] == '\0';
-  return server + ": " + (may_be_secret ? curl_easy_strerror(code) : error_);
+  const std::string text = error_;
+  const bool has_address = text.find("://") != text.npos || text.find('@') != text.npos;
+  return server + ": " + (text.empty() || has_address ? curl_easy_strerror(code) : text);
 }
 
 }  // namespace stoker

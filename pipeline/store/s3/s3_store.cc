@@ -80,7 +80,7 @@ S3Store::S3Store(const std::string& bucket, const StoreOptions& options)
       throw StoreError(root_ + ": " + error.what());
     }
   }
-  client_ = make_http_client(options.requests > 0 ? options.requests : StoreOptions::kMostRequests);
+  client_ = make_http_client(options.most_connections());
   asker_ = std::make_unique<StoreAsker>(*client_, options.tries);
   if (credentials_) {
     try {
