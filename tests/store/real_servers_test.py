@@ -155,7 +155,7 @@ class WeedTest(OnServer, ChecksSignatures, HasPages, unittest.TestCase):
         return done.stdout
 
 
-class RcloneTest(OnServer, ChecksSignatures, unittest.TestCase):
+class RcloneTest(OnServer, ChecksSignatures, HasPages, unittest.TestCase):
     name = "rclone"
 
 
