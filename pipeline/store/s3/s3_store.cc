@@ -99,7 +99,7 @@ void S3Store::set_endpoint(const AwsSettings& settings, const StoreOptions& opti
   } else {
     const auto url = split_url(endpoint);
     if (!url || !url->query.empty()) {
-      throw StoreError(root_ + ": the endpoint '" + without_secrets(endpoint) +
+      throw StoreError(root_ + ": the endpoint '" + shown_url(endpoint) +
                        "' is no URL like https://s3.example.org or http://127.0.0.1:9000");
     }
     scheme_ = url->scheme;
