@@ -96,6 +96,12 @@ void Transfer::begin(HttpClient::Ticket ticket, HttpRequest request,
   set_up_headers();
 }
 
+void Transfer::forget() {
+  request_ = {};
+  done_ = nullptr;
+  answer_ = {};
+}
+
 void Transfer::set_up_body() {
   const std::string& method = request_.method;
   if (method == "HEAD") {
