@@ -13,7 +13,7 @@
 namespace stoker {
 namespace {
 
-// Of libcurl's buffer, which is copied from: README.md says why it is so large.
+// Of libcurl's buffer, which each request under way has: a larger one needs fewer system calls.
 constexpr long kBufferBytes = 128 << 10;
 
 char small_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
