@@ -66,7 +66,9 @@ class ScriptedServer(contextlib.AbstractContextManager):
                     {name.lower(): value for name, value in self.headers.items()}, body)
                 outer.requests.append(request)
                 made = answer(request)
-                headers = {"Content-Length": str(len(made.body)), **made.headers}
+                headers = dict(made.headers)
+                if "Transfer-Encoding" not in headers:
+                    headers.setdefault("Content-Length", str(len(made.body)))
                 self.send_response_only(made.status)
                 if "Date" not in headers:
                     self.send_header("Date", self.date_time_string())

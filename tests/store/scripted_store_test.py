@@ -51,9 +51,9 @@ class StoreTest(unittest.TestCase):
 
     def open(self, server, address="s3://bucket/", keys=KEYS, env=None, **options):
         options.setdefault("endpoint", server.endpoint)
-        probe = self.enterContext(Probe(address, keys, env, **options))
-        self.addCleanup(self.assert_no_secret, probe)
-        return probe
+        probe = Probe(address, keys, env, **options)
+        self.addCleanup(self.assert_no_secret, probe)  # when the program has ended
+        return self.enterContext(probe)
 
     def assert_no_secret(self, probe):
         for secret in (KEYS[1], TOKEN, "swordfish", "hunter2"):
