@@ -138,6 +138,26 @@ TEST_F(TwoRequestsTest, TheFirstMayFail) { read_with_one_that_fails(0); }
 
 TEST_F(TwoRequestsTest, TheSecondMayFail) { read_with_one_that_fails(1); }
 
+// The first one has come to its half when the second one brings other bytes, and goes on then.
+TEST_F(TwoRequestsTest, DoNotWriteOnePlace) {
+  open();
+  server_.set_script([count = std::make_shared<std::atomic<int>>(0)](const SeenRequest&) {
+    return Fault{.kind = (*count)++ == 0 ? Kind::stall : Kind::wrong_range};
+  });
+  Asked slow(5000, 100'000);
+  reader_->read(slow_, 5000, slow.out, false, slow.done());
+  StoreStats stats;
+  while (stats.second_requests == 0 || stats.requests_under_way == 2) {
+    std::this_thread::yield();
+    stats = reader_->stats();
+  }
+  EXPECT_EQ(stats.requests_under_way, 1);
+  server_.release();
+  EXPECT_EQ(slow.wait(), "");
+  EXPECT_TRUE(is_right(slow));
+  EXPECT_EQ(reader_->stats().second_requests_won, 0);
+}
+
 TEST_F(FaultyReaderTest, SecondRequestsAreFew) {
   open({.requests = 20});
   server_.set_script([](const SeenRequest& request) {
