@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "pipeline/durable_file.h"
@@ -170,6 +172,21 @@ TEST_F(StoredSourceTest, WhatIsMissingIsNamed) {
   EXPECT_THAT(error_of(address("folder")), HasSubstr("has no list"));
   server_.put("/short.csv", {'p', 'a', 't', 'h', '\n', 'x', '.', 'j', 'p', 'g', '\n'}, "\"1\"");
   EXPECT_THAT(error_of(address("short.csv")), HasSubstr(address("x.jpg")));
+}
+
+TEST_F(StoredSourceTest, AForkedProcessSaysSo) {
+  auto stored = open(address("train-{0..2}.tar"));
+  EXPECT_EXIT(
+      {
+        try {
+          text_of(*stored, 0);
+        } catch (const StoreError& error) {
+          std::fprintf(stderr, "%s", error.what());
+        }
+        stored.reset();  // does not wait for a thread that is not there
+        std::_Exit(3);
+      },
+      ::testing::ExitedWithCode(3), "before this process was forked");
 }
 
 TEST(LocalAddress, AFileAddressIsAPath) {

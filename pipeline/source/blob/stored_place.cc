@@ -1,6 +1,7 @@
 #include "pipeline/source/blob/stored_place.h"
 
 #include <fnmatch.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -39,8 +40,14 @@ StoredPlace::StoredPlace(const StoreAddress& folder, const StoreOptions& options
       root_(without_slash(store_->address_of(folder.key))),
       kind_(folder.kind),
       options_(options),
+      process_(getpid()),
       reader_(std::make_unique<ObjectReader>(store_, options)) {
   reader_->set_starving(true);  // a scan waits for everything that it reads
+}
+
+// The reader keeps the store, whose client has no thread there.
+StoredPlace::~StoredPlace() {
+  if (getpid() != process_) static_cast<void>(reader_.release());
 }
 
 BlobListing StoredPlace::list(const std::string& folder) const {
