@@ -17,6 +17,17 @@ PROGRAM = os.environ.get("STOKER_PROGRAM", str(ROOT / "build" / "stoker"))
 LIMIT_S = 200
 
 
+def run(*words, codes=(0,), **environment):
+    """Returns what `stoker` printed."""
+    done = subprocess.run([PROGRAM, *map(str, words)], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S,
+                          env={**os.environ, **environment})
+    if done.returncode not in codes:
+        raise AssertionError(f"stoker {' '.join(map(str, words))}: {done.returncode}\n"
+                             f"{done.stdout[-3000:]}")
+    return done.stdout
+
+
 @unittest.skipIf(find_program(SERVERS["weed"].program) is None, "weed is not there")
 class Program(unittest.TestCase):
     @classmethod
@@ -92,17 +103,6 @@ class Program(unittest.TestCase):
             self.assertIn(text, shown)
             self.assertEqual(len(shown.strip().splitlines()), 1, shown)
             self.assertNotIn(KEYS[1], shown)
-
-
-def run(*words, codes=(0,), **environment):
-    """Returns what `stoker` printed."""
-    done = subprocess.run([PROGRAM, *map(str, words)], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S,
-                          env={**os.environ, **environment})
-    if done.returncode not in codes:
-        raise AssertionError(f"stoker {' '.join(map(str, words))}: {done.returncode}\n"
-                             f"{done.stdout[-3000:]}")
-    return done.stdout
 
 
 if __name__ == "__main__":

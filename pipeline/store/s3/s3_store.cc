@@ -279,6 +279,8 @@ Judgement S3Store::judge_failure(const std::string& name, const HttpAnswer& answ
     return {AnswerKind::throttled, problem};
   }
   if (answer.status >= 500 || code == "RequestTimeout") return {AnswerKind::again, problem};
+  // An answer that was cut short does not say what is wrong.
+  if (!answer.complete && code.empty()) return {AnswerKind::again, problem};
   // A redirection is followed by another host's name, where that is made from the region.
   const bool is_redirected = is_amazon_ && (answer.status == 301 || answer.status == 307);
   const bool is_elsewhere = is_redirected || code == "AuthorizationHeaderMalformed" ||
