@@ -37,8 +37,8 @@ class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<
   // version of each object. Its key is in the store, not relative to the root. Throws if it is not
   // there.
   StoredObject object(const std::string& name) const;
-  // Calls `found` with every object whose name begins with `prefix`, ascending by key. `found`
-  // returns false to stop.
+  // Calls `found` with every object whose name begins with `prefix`, in the server's order.
+  // `found` returns false to stop.
   void each_object(
       const std::string& prefix,
       const std::function<bool(std::string_view name, const StoredObject&)>& found) const;
