@@ -170,7 +170,8 @@ TEST_F(StoredSourceTest, WhatIsMissingIsNamed) {
   EXPECT_EQ(error_of(address("train-{1..4}.tar")),
             address("train-3.tar") + ": no such file; 2 of 4 are missing");
   EXPECT_THAT(error_of(address("folder")), HasSubstr("has no list"));
-  server_.put("/short.csv", {'p', 'a', 't', 'h', '\n', 'x', '.', 'j', 'p', 'g', '\n'}, "\"1\"");
+  const std::string list = "path,label\nx.jpg,1\n";
+  server_.put("/short.csv", {list.begin(), list.end()}, "\"1\"");
   EXPECT_THAT(error_of(address("short.csv")), HasSubstr(address("x.jpg")));
 }
 
