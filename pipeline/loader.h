@@ -76,8 +76,8 @@ class Loader {
   MemoryPlan memory_plan() const;
   LoaderStats stats() const;
   void stop() noexcept;  // ends the feed from any thread: every next() returns empty
-  // Returns where others take rows to fill; null without LoaderOptions::remote_rows. It may outlive
-  // the loader.
+  // Internal (pipeline/remote_rows.h, which is not installed): where others take rows to fill; null
+  // without LoaderOptions::remote_rows. It may outlive the loader.
   std::shared_ptr<RemoteRows> remote_rows() const;
 
  private:

@@ -50,7 +50,8 @@ struct RemoteFiller::Impl {
   RowFiller filler;
   Mutex mutex;
   CondVar work_came, work_ended;
-  std::deque<Call*> calls GUARDED_BY(mutex);  // with rows that nobody took
+  std::deque<Call*> calls GUARDED_BY(mutex);                          // with rows that nobody took
+  std::vector<std::unique_ptr<RowWorker>> workers GUARDED_BY(mutex);  // of callers, between calls
   bool closed GUARDED_BY(mutex) = false;
   std::vector<std::thread> threads;
 
@@ -63,7 +64,7 @@ struct RemoteFiller::Impl {
         fingerprint(rows_fingerprint(source, augment, options, devices, edits)),
         quarantine(source, options),
         filler(source, augment, options, devices, quarantine, edits) {
-    for (int i = 0; i < with.threads; ++i) threads.emplace_back([this] { serve(); });
+    for (int i = 1; i < with.threads; ++i) threads.emplace_back([this] { serve(); });
   }
 
   ~Impl() {
@@ -103,14 +104,15 @@ struct RemoteFiller::Impl {
     call.slab = begin_message(message, batch, range, fingerprint);
     call.rows = call.left = range.rows;
     const int together = filler.rows_together();
-    const int pieces = kPiecesPerThread * static_cast<int>(threads.size());
+    const int pieces = kPiecesPerThread * (1 + static_cast<int>(threads.size()));
     call.piece = std::max(1, range.rows / together / pieces) * together;
-    {
-      MutexLock lock(mutex);
-      calls.push_back(&call);
-    }
-    work_came.notify_all();
     MutexLock lock(mutex);
+    // The caller works, too: a single thread needs no other, which would have to be woken.
+    std::unique_ptr<RowWorker> worker = take_worker();
+    calls.push_back(&call);
+    work_came.notify_all();
+    while (call.next < call.rows) fill_piece(call, *worker);
+    workers.push_back(std::move(worker));
     while (call.left > 0) work_ended.wait(lock);
     if (call.error) std::rethrow_exception(call.error);
     std::sort(call.bad.begin(), call.bad.end(),
@@ -120,34 +122,41 @@ struct RemoteFiller::Impl {
 
   void serve() {
     RowWorker worker(filler);
+    MutexLock lock(mutex);
+    for (;;) {
+      while (!closed && calls.empty()) work_came.wait(lock);
+      if (closed) return;
+      fill_piece(*calls.front(), worker);
+    }
+  }
+
+  std::unique_ptr<RowWorker> take_worker() REQUIRES(mutex) {
+    if (workers.empty()) return std::make_unique<RowWorker>(filler);
+    std::unique_ptr<RowWorker> worker = std::move(workers.back());
+    workers.pop_back();
+    return worker;
+  }
+
+  // REQUIRES: rows of the call that nobody took. The mutex is not held while they are filled.
+  void fill_piece(Call& call, RowWorker& worker) REQUIRES(mutex) {
+    const int first = call.next, count = std::min(call.piece, call.rows - first);
+    call.next += count;
+    if (call.next == call.rows) calls.erase(std::find(calls.begin(), calls.end(), &call));
     std::vector<BadSample> bad;
     worker.bad_samples = &bad;
-    for (;;) {
-      Call* call = nullptr;
-      int first = 0, count = 0;
-      {
-        MutexLock lock(mutex);
-        while (!closed && calls.empty()) work_came.wait(lock);
-        if (closed) return;
-        call = calls.front();
-        first = call->next;
-        count = std::min(call->piece, call->rows - first);
-        call->next += count;
-        if (call->next == call->rows) calls.pop_front();
-      }
-      std::exception_ptr error;
-      try {
-        filler.fill(worker, call->slab, call->place, first, count);
-      } catch (...) {
-        error = std::current_exception();
-      }
-      MutexLock lock(mutex);
-      call->bad.insert(call->bad.end(), bad.begin(), bad.end());
-      bad.clear();
-      if (error) call->error = error;
-      call->left -= count;
-      if (call->left == 0) work_ended.notify_all();
+    std::exception_ptr error;
+    mutex.unlock();
+    try {
+      filler.fill(worker, call.slab, call.place, first, count);
+    } catch (...) {
+      error = std::current_exception();
     }
+    mutex.lock();
+    worker.bad_samples = nullptr;
+    call.bad.insert(call.bad.end(), bad.begin(), bad.end());
+    if (error) call.error = error;
+    call.left -= count;
+    if (call.left == 0) work_ended.notify_all();
   }
 };
 

@@ -20,7 +20,7 @@
 namespace stoker {
 
 struct RemoteFillerOptions {
-  int threads = 1;      // that read and decode, >= 1
+  int threads = 1;      // that read and decode, >= 1: the caller of fill(), and others
   int devices = 1;      // of the feed's process
   DeviceEdits edits{};  // what the feed leaves to its devices
 };

@@ -83,16 +83,17 @@ class Filler:
         self._threads = threads
         self._uses = [reader.use() for reader in readers_of(source).readers]
         self._lock = threading.Lock()
-        self._job: Job | None = None
-        self._core: _core.RemoteFiller | None = None
+        self._begun: dict[int, _core.RemoteFiller] = {}
 
-    def for_job(self, job: Job) -> _core.RemoteFiller:
-        """Makes what fills the job's rows, or returns it. ValueError: it would not fill the rows of
-        the feed."""
+    def begin(self, job: Job) -> None:
+        """Makes what fills the job's rows. ValueError: they would not be those of the feed."""
         with self._lock:
-            if self._core is None or self._job is None or self._job.fingerprint != job.fingerprint:
-                self._core, self._job = self._made(job), job
-            return self._core
+            if job.fingerprint not in self._begun:
+                self._begun = {job.fingerprint: self._made(job)}
+
+    def of(self, fingerprint: int) -> _core.RemoteFiller | None:
+        """Returns what fills the rows of the job that was begun last, if it is this one."""
+        return self._begun.get(fingerprint)
 
     def _made(self, job: Job) -> _core.RemoteFiller:
         options = _core.LoaderOptions()

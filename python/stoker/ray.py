@@ -57,9 +57,10 @@ def workers(count: int, *, cpus: int = 1, threads: int | None = None, **options:
     options: of Ray's actors, as Actor.options() takes them: resources={"cpu_node": 1} keeps workers
         on machines with that resource. scheduling_strategy is "SPREAD" unless it is given.
 
-    Each Loader has workers of its own, and ends them when it is closed or dropped. They open the
-    source themselves, at the same path: the data must be the same there, and so must the version
-    of stoker. next() raises stoker.FeedError, with both values, if they are not.
+    Each Loader has workers of its own, and ends them when it is closed or dropped. Close it before
+    ray.shutdown(): Ray ends a process that uses it after that. The workers open the source
+    themselves, at the same path: the data must be the same there, and so must the version of
+    stoker. next() raises stoker.FeedError, with both values, if they are not.
 
     TypeError, ValueError: an argument, with its value.
     """
@@ -103,9 +104,7 @@ class RayWorkers(Workers):
 
 
 class StokerRows:
-    """A worker: an actor of Ray. What it is to fill comes with every call, so that one that was
-    begun again needs nothing else. `pickled`: a list of the reference to the pickled source.
-    """
+    """A worker: an actor of Ray. It knows what a carrier told it since it was begun, and no more."""
 
     def __init__(self, threads: int):
         self._threads = threads
@@ -113,26 +112,29 @@ class StokerRows:
         self._filler: Filler | None = None
 
     def problem(self, version: str, pickled: list[Any], job: Job) -> str | None:
-        """Returns why this worker cannot fill rows of the job; None: it can."""
+        """Takes the job. Returns why this worker cannot fill its rows; None: it can. `pickled`: a
+        list of the reference to the pickled source.
+        """
         if version != stoker.__version__:
             return f"it has version {stoker.__version__} of stoker, and the Loader has {version}"
         try:
-            self._opened(pickled).for_job(job)
+            with self._lock:
+                if self._filler is None:
+                    self._filler = Filler(pickle.loads(ray.get(pickled[0])), self._threads)
+            self._filler.begin(job)
         except Exception as error:
             return str(error) or repr(error)
         return None
 
-    def fill(self, pickled: list[Any], job: Job, rows: Range) -> tuple[np.ndarray, bytes]:
-        """Returns rows, and what was found out about bad samples among them."""
-        filler = self._opened(pickled).for_job(job)
-        message = np.empty(filler.message_bytes(rows[3]), np.uint8)
-        return message, filler.fill(rows, message)
-
-    def _opened(self, pickled: list[Any]) -> Filler:
-        with self._lock:
-            if self._filler is None:
-                self._filler = Filler(pickle.loads(ray.get(pickled[0])), self._threads)
-            return self._filler
+    def fill(self, fingerprint: int, rows: Range) -> tuple[np.ndarray, bytes] | None:
+        """Returns rows, and what was found out about bad samples among them; None if it has not
+        been told of the job.
+        """
+        core = None if self._filler is None else self._filler.of(fingerprint)
+        if core is None:
+            return None
+        message = np.empty(core.message_bytes(rows[3]), np.uint8)
+        return message, core.fill(rows, message)
 
 
 class _RayCrew(Crew):
@@ -170,6 +172,7 @@ class _Carrier:
         self, rows: _core.RemoteRows, actor: Any, number: int, job: tuple[Any, Any], claimers: int
     ):
         self._rows = rows
+        self._fingerprint = rows.fingerprint
         self._actor = actor
         self._number = number
         self._job = job
@@ -196,7 +199,7 @@ class _Carrier:
         deaths = 0
         while True:
             try:
-                problem = self._result(self._actor.problem.remote(stoker.__version__, *self._job))
+                problem = self._result(self._ask("problem", stoker.__version__, *self._job))
             except _Lost as lost:
                 # One that is begun again refuses calls now and then; one that is dead, all of them.
                 deaths = deaths + 1 if isinstance(lost.error, ray.exceptions.ActorDiedError) else 0
@@ -212,19 +215,24 @@ class _Carrier:
 
     def _carry(self, claim: tuple[int, Range]) -> None:
         try:
-            made = self._result(self._actor.fill.remote(*self._job, claim[1]), claim)
+            made = self._result(self._ask("fill", self._fingerprint, claim[1]), claim)
+            if made is None:
+                raise _Lost(None)  # it was begun again
         except BaseException:
             self._rows.give_up(claim)
             raise
         self._rows.deliver(claim, *made)
+
+    def _ask(self, method: str, *arguments: Any) -> ray.ObjectRef:
+        if not ray.is_initialized():  # else Ray would begin anew, without these workers
+            raise ValueError("Ray was shut down: close the Loader before that")
+        return getattr(self._actor, method).remote(*arguments)
 
     def _result(self, ref: ray.ObjectRef, claim: tuple[int, Range] | None = None) -> Any:
         """Waits also for what is late and was asked of another: a worker that hangs gets no other
         rows. _Lost: there will be no result. _Ended: nobody wants it.
         """
         while not self._rows.ended:
-            if not ray.is_initialized():
-                raise ValueError("Ray was shut down")
             try:
                 return ray.get(ref, timeout=_WAIT_S)
             except ray.exceptions.GetTimeoutError:
@@ -238,7 +246,7 @@ class _Carrier:
 
 
 class _Lost(Exception):
-    def __init__(self, error: ray.exceptions.RayError):
+    def __init__(self, error: ray.exceptions.RayError | None):
         self.error = error
 
 

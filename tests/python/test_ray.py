@@ -281,7 +281,7 @@ def test_the_workers_end_with_their_loader(pictures):
     soon(lambda: not own & set(worker_pids()))
 
 
-@pytest.mark.parametrize("how", ["pass", "loader.close()", "ray.shutdown()", "del loader, loop"])
+@pytest.mark.parametrize("how", ["pass", "loader.close()", "loader.close(); ray.shutdown()", "del loader, loop"])
 def test_the_interpreter_ends_with_workers_under_way(how):
     done = run_python(
         f"""
