@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A small ResNet with Ray Train, on an image folder with train/ and val/: any number of trainers, whose
+"""ResNet-18 with Ray Train, on an image folder with train/ and val/: any number of trainers, whose
 pictures are filled by their own cores and by CPU workers on whatever machines Ray has.
 
     export PYTHONPATH=build/python
     python python/examples/ray_train.py DIR --trainers 2 --cpu-workers 2 --storage /shared/runs
-    python python/examples/ray_train.py DIR --gpu --trainers 8 --cpu-workers 16 --cpus 8   # a cluster
+    python python/examples/ray_train.py DIR --gpu --trainers 8 --cpu-workers 16 --cpus 8
 
 Every trainer has a stoker.Loader of its part of the epoch, with CPU workers of its own. The losses
 are the same with and without them. Ray's checkpoint has the place of the loader: when Ray Train
@@ -30,7 +30,7 @@ import stoker.ray
 def loader_of(config, split, augment, device):
     """Ray Train has initialised torch.distributed, which says the rank."""
     workers = None
-    if config["cpu_workers"]:
+    if split == "train" and config["cpu_workers"]:
         workers = stoker.ray.workers(config["cpu_workers"], cpus=config["cpus"])
     return stoker.Loader(
         stoker.folder(config["folder"], split=split),
@@ -46,6 +46,13 @@ def loader_of(config, split, augment, device):
         mean=stoker.IMAGENET_MEAN,
         std=stoker.IMAGENET_STD,
     )
+
+
+def classes_of(loader):
+    """A function that does not use torch: otherwise Ray would take `classes` for torch.classes,
+    which cannot be pickled.
+    """
+    return len(loader.source.classes)
 
 
 def epoch_of(model, loader, device, optimizer=None):
@@ -72,9 +79,8 @@ def train(config):
     torch.manual_seed(1)
     device = ray.train.torch.get_device()
     train_loader = loader_of(config, "train", "random_resized_crop(64) | flip", device)
-    val_loader = loader_of(config, "test", "resize_center_crop(64)", device)
-    classes = len(train_loader.source.classes)
-    bare = torchvision.models.resnet18(num_classes=classes)
+    val_loader = loader_of(config, "test", "resize_center_crop(size=64)", device)
+    bare = torchvision.models.resnet18(num_classes=classes_of(train_loader))
     model = ray.train.torch.prepare_model(bare)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-4)
     checkpoint = ray.train.get_checkpoint()
@@ -110,7 +116,7 @@ def train(config):
                     }
                     torch.save(state, Path(folder) / "state.pt")
                     saved = Checkpoint.from_directory(folder)
-                    print(f"epoch {epoch}: loss {loss:.6f} of {rows} rows, top-1 {100 * top1:.2f} %")
+                    print(f"epoch {epoch}: loss {loss:.6f} of {rows} rows")
                 ray.train.report(measured, checkpoint=saved)
 
 
@@ -121,9 +127,9 @@ def main():
     parser.add_argument("--batch-size", type=int, default=32, help="rows of each trainer")
     parser.add_argument("--trainers", type=int, default=1)
     parser.add_argument("--gpu", action="store_true", help="a GPU for each trainer")
-    parser.add_argument("--cpu-workers", type=int, default=0, help="of each loader")
+    parser.add_argument("--cpu-workers", type=int, default=0, help="of each trainer")
     parser.add_argument("--cpus", type=int, default=1, help="of each CPU worker")
-    parser.add_argument("--own-workers", type=int, help="threads of each loader; default: all cores")
+    parser.add_argument("--own-workers", type=int, help="threads of each loader")
     parser.add_argument("--storage", default="ray_runs", help="folder of Ray's checkpoints")
     args = parser.parse_args()
     result = ray.train.torch.TorchTrainer(
@@ -142,7 +148,8 @@ def main():
             failure_config=FailureConfig(max_failures=2),
         ),
     ).fit()
-    print("result", {name: result.metrics[name] for name in ("epoch", "loss", "rows", "val_rows", "rows_of_cpu_workers")})
+    names = ("epoch", "loss", "rows", "top1", "val_rows", "rows_of_cpu_workers")
+    print("result", {name: result.metrics[name] for name in names})
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def job_of(feed: _core.Feed, form: Form, options: _core.LoaderOptions) -> Job:
 
 
 class Filler:
-    """Fills rows of any job in the process that has it: it reads the source itself. Threads: any."""
+    """Fills rows in the process that has it: it reads the source itself. Any thread may call it."""
 
     def __init__(self, source: _core.Source, threads: int):
         self._source = source
@@ -111,9 +111,9 @@ class Filler:
         spec = _core.AugmentSpec(job.form.stages, job.form.size)
         made = _core.RemoteFiller(self._source, spec, options, job.edits, self._threads)
         if made.fingerprint != job.fingerprint:
+            where = f" at {self._source.root}" if self._source.root else ""
             raise ValueError(
-                f"the data{' at ' + self._source.root if self._source.root else ''} are not those of"
-                f" the Loader: the rows would have the fingerprint {made.fingerprint:016x}, and the"
-                f" Loader's have {job.fingerprint:016x}"
+                f"the data{where} are not those of the Loader: the rows would have the fingerprint "
+                f"{made.fingerprint:016x}, and the Loader's have {job.fingerprint:016x}"
             )
         return made

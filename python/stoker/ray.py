@@ -104,7 +104,7 @@ class RayWorkers(Workers):
 
 
 class StokerRows:
-    """A worker: an actor of Ray. It knows what a carrier told it since it was begun, and no more."""
+    """A worker: an actor of Ray. It knows what carriers told it since it was begun, and no more."""
 
     def __init__(self, threads: int):
         self._threads = threads

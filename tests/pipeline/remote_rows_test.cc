@@ -27,7 +27,8 @@ namespace {
 
 using Message = std::vector<std::byte>;
 
-LoaderOptions options_of(int workers, int batch = 8) {
+// A batch has more rows than a ticket, so that claims are parts of batches.
+LoaderOptions options_of(int workers, int batch = 20) {
   LoaderOptions options;
   options.batch_size = batch;
   options.seed = 9;
@@ -136,7 +137,7 @@ TEST(RemoteRows, AFeedWithoutWorkersIsFilledByOthers) {
     const Source& data = is_file ? *static_cast<const Source*>(source.get()) : *raw;
     const AugmentSpec augment = is_file ? crop_spec() : pad_spec();
     for (const int devices : {1, 2}) {
-      for (const int batch : {1, 5, 16}) {
+      for (const int batch : {1, 5, 16, 300}) {
         const auto expected = Feed(data, augment, options_of(1, batch), devices).all();
         for (const int carriers : {1, 8}) {
           const RemoteRun run = run_with(data, augment, options_of(0, batch), carriers, devices);
@@ -421,7 +422,7 @@ TEST(RemoteRows, OptionsThatDoNotGoTogetherAreRefused) {
   options.parts = 2;
   EXPECT_THROW(Feed(*source, crop_spec(), options), InvalidField);
   EXPECT_THROW(RemoteFiller(*source, crop_spec(), options_of(1), {.threads = 0}), InvalidField);
-  RemoteFiller filler(*source, crop_spec(), options_of(1), {});
+  RemoteFiller filler(*source, crop_spec(), options_of(1, 8), {});
   Message message(filler.message_bytes(4));
   for (const RowRange& range :
        {RowRange{0, 1, 0, 4}, RowRange{-1, 0, 0, 4}, RowRange{0, 0, 5, 4}, RowRange{0, 0, -1, 4},

@@ -6,10 +6,13 @@ worker did is counted.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +29,7 @@ ray = pytest.importorskip("ray")
 import stoker.ray  # noqa: E402
 
 SOON_S = 120  # a busy machine
+EXAMPLE = Path(__file__).parents[2] / "python" / "examples" / "ray_train.py"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -167,7 +171,8 @@ def test_orders_blends_targets_ranks_and_states(pictures):
     remote = stoker.ray.workers(2)
     ages = np.arange(len(source), dtype=np.float32)
     with_ages = stoker.with_targets(source, {"age": ages})
-    blend = stoker.blend([(0, {source: 0.5, stoker.subset(source, range(9)): 0.5}), (6, [0.1, 0.9])])
+    few = stoker.subset(source, range(9))
+    blend = stoker.blend([(0, {source: 0.5, few: 0.5}), (6, [0.1, 0.9])])
     for data, options in [
         (with_ages, {"order": stoker.class_balanced()}),
         (with_ages, {"order": stoker.weighted(ages + 1)}),
@@ -246,7 +251,8 @@ def test_a_worker_that_cannot_start_is_an_error_and_no_hang(pictures):
     remote = stoker.ray.workers(1, runtime_env={"env_vars": {"PYTHONPATH": "/nowhere"}})
     source = stoker.folder(pictures)
     with stoker.Loader(source, batch_size=4, size=16, workers=0, remote=remote) as loader:
-        with pytest.raises(stoker.FeedError, match="it cannot be started.*No module named 'stoker'"):
+        expected = "it cannot be started: ModuleNotFoundError: No module named 'stoker'"
+        with pytest.raises(stoker.FeedError, match=expected):
             next(iter(loader))
 
 
@@ -281,7 +287,9 @@ def test_the_workers_end_with_their_loader(pictures):
     soon(lambda: not own & set(worker_pids()))
 
 
-@pytest.mark.parametrize("how", ["pass", "loader.close()", "loader.close(); ray.shutdown()", "del loader, loop"])
+@pytest.mark.parametrize(
+    "how", ["pass", "loader.close()", "loader.close(); ray.shutdown()", "del loader, loop"]
+)
 def test_the_interpreter_ends_with_workers_under_way(how):
     done = run_python(
         f"""
@@ -317,3 +325,33 @@ def test_without_ray_the_error_says_what_to_install():
     assert done.stderr.splitlines()[-1] == (
         "ImportError: stoker.ray needs Ray, which is not installed: pip install 'stoker[ray]'"
     )
+
+
+def test_the_example_of_ray_train_has_the_losses_of_a_local_run(bad_pictures, tmp_path):
+    """Two trainers. Every picture counts once, and comes from workers in one of the two runs."""
+    pytest.importorskip("torchvision")
+    pytest.importorskip("ray.train")
+    for part in ("train", "val"):
+        (tmp_path / part).symlink_to(bad_pictures)
+    results = []
+    for more in (["--cpu-workers", "0"], ["--cpu-workers", "1", "--own-workers", "0"]):
+        done = subprocess.run(
+            [sys.executable, str(EXAMPLE), str(tmp_path), "--trainers", "2", "--batch-size", "8"]
+            + ["--storage", str(tmp_path / "runs"), *more],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            env={
+                **child_environment(),
+                "RAY_ADDRESS": ray.get_runtime_context().gcs_address,
+                "OMP_NUM_THREADS": "1",
+            },
+        )
+        assert done.returncode == 0, done.stderr
+        results.append(ast.literal_eval(done.stdout.split("result ")[1].splitlines()[0]))
+    alone, helped = results
+    assert (alone["loss"], alone["rows"]) == (helped["loss"], helped["rows"])
+    assert alone["rows"] == 58  # two of the 60 are damaged
+    assert alone["rows_of_cpu_workers"] == 0
+    assert helped["rows_of_cpu_workers"] >= 29
