@@ -11,6 +11,7 @@
 #include "pipeline/device_edits.h"
 #include "pipeline/digest.h"
 #include "pipeline/feed_graph.h"
+#include "pipeline/feed_sequence.h"
 #include "pipeline/fingerprint.h"
 #include "pipeline/inline_feed.h"
 #include "pipeline/loader_options.h"
@@ -55,9 +56,10 @@ struct Loader::Impl {
   std::vector<std::unique_ptr<PinnedRing>> rings;
   std::vector<std::unique_ptr<RowEditor>> editors;  // one per device, or none
   std::vector<std::unique_ptr<Stager>> stagers;
+  std::unique_ptr<LookAhead> look_ahead;  // of a source in a store, or null
   std::optional<InlineFeed> inline_feed;
   std::shared_ptr<RemoteRows> remote;
-  std::unique_ptr<FeedGraph> graph;  // last: it fills slabs until it is destroyed
+  std::unique_ptr<FeedGraph> graph;  // it fills slabs until it is destroyed
 
   std::vector<std::atomic<Step>> next_batch;  // per device
   std::atomic<bool> ended{false};             // stopped or failed
@@ -100,8 +102,13 @@ struct Loader::Impl {
       each_ring.push_back(rings.back().get());
     }
     if (options.remote_rows) {
+      // Nobody knows which samples will be read here: none is fetched before.
       remote = std::make_shared<RemoteRows>(remote_options(source, augment));
-    } else if (workers == 0) {
+    } else {
+      look_ahead = source.look_ahead(FeedSequence(filler, static_cast<int>(devices.size()),
+                                                  options.batch_size, first_batch, end_batch));
+    }
+    if (workers == 0 && !remote) {
       inline_feed.emplace(filler, each_ring);
       return;
     }
@@ -293,6 +300,7 @@ MemoryPlan Loader::memory_plan() const {
                  converted * (mixes ? 2 : 1)) +
       filler.seek_indexes().table_bytes() +
       (impl_->graph ? impl_->graph->file_bytes() : devices * filler.worker_file_bytes());
+  plan.store_bytes = filler.source().look_ahead_bytes();
   plan.frame_bytes =
       threads * worker_frame_bytes(filler.source(), filler.augment(), filler.decode());
   return plan;
@@ -300,6 +308,7 @@ MemoryPlan Loader::memory_plan() const {
 
 LoaderStats Loader::stats() const {
   LoaderStats stats;
+  stats.store = impl_->filler.source().store_stats();
   stats.read = impl_->filler.read_stats().snapshot();
   stats.cached_read = impl_->filler.cached_read_stats().snapshot();
   stats.decode = impl_->filler.decode_stats().snapshot();

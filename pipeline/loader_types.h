@@ -147,11 +147,12 @@ struct MemoryPlan {
   // interlaced, of any size, and raw samples.
   // Files of more than 1 MiB add their size while they are under way.
   int64_t scratch_bytes = 0;
+  int64_t store_bytes = 0;  // samples of a store that are fetched before they are read
   // Not in the total: what all workers together need in addition while each decodes a progressive
   // JPEG, an interlaced PNG, ... of max_pixels. Lower max_pixels if the data may hold such images
   // and memory is short.
   int64_t frame_bytes = 0;
-  int64_t total_bytes() const { return ring_bytes + slot_bytes + scratch_bytes; }
+  int64_t total_bytes() const { return ring_bytes + slot_bytes + scratch_bytes + store_bytes; }
 };
 
 // Of RemoteRows.
@@ -177,6 +178,8 @@ struct LoaderStats {
   // Rows decoded with their image's index, indexes that did not fit, and bytes that were not read
   // because no row showed them.
   SeekUse seek_index;
+  std::optional<StoreStats>
+      store;                  // of the source, which may have other readers; nullopt: no store
   int64_t seek_recorded = 0;  // samples whose index was made or made longer on the way
 };
 

@@ -106,6 +106,7 @@ struct RemoteFiller::Impl {
     const int together = filler.rows_together();
     const int pieces = kPiecesPerThread * (1 + static_cast<int>(threads.size()));
     call.piece = std::max(1, range.rows / together / pieces) * together;
+    const auto ahead = filler.source().look_ahead(samples_of(call));
     MutexLock lock(mutex);
     // The caller works, too: a single thread needs no other, which would have to be woken.
     std::unique_ptr<RowWorker> worker = take_worker();
@@ -118,6 +119,17 @@ struct RemoteFiller::Impl {
     std::sort(call.bad.begin(), call.bad.end(),
               [](const BadSample& a, const BadSample& b) { return a.row < b.row; });
     return pack_bad_samples(call.bad);
+  }
+
+  // For a source in a store, which fetches them before they are read.
+  SampleSequence samples_of(const Call& call) const {
+    const Sampler& sampler = filler.sampler();
+    return [&sampler, key = sampler.key(call.place.epoch), place = call.place, rows = call.rows,
+            row = 0](SampleId& id) mutable {
+      if (row == rows) return NextSample::end;
+      id = sampler.row(key, place.step_in_epoch, place.replica, place.first_row + row++).id;
+      return NextSample::found;
+    };
   }
 
   void serve() {

@@ -70,7 +70,7 @@ std::string other_build(const std::string& file_name, PluginStamp plugin, Plugin
   if (plugin.version == wanted.version && std::string_view(plugin.build) == wanted.build) return "";
   return file_name + " is from another build of stoker (" + plugin.build + ", table " +
          std::to_string(plugin.version) + ") than what opens it (" + wanted.build + ", table " +
-         std::to_string(wanted.version) + "): install stoker and stoker-cuda in the same version";
+         std::to_string(wanted.version) + "): install all packages of stoker in the same version";
 }
 
 }  // namespace stoker

@@ -8,6 +8,7 @@
 #include "pipeline/parallel.h"
 #include "pipeline/seek_index/writer.h"
 #include "pipeline/source/file_stamp.h"
+#include "pipeline/source/look_ahead.h"
 #include "staging/mutex.h"
 
 namespace stoker {
@@ -104,6 +105,7 @@ std::optional<SeekIndexTotals> build_seek_indexes(const Source& source, const st
   }
   SeekIndexWriter writer(path);
   OrderedResults results(source, writer, options);
+  const auto look_ahead = look_ahead_in_order(source);
   for_each_parallel(
       source.size(), options.workers,
       [&] { return std::make_unique<Indexer>(source, options.step); },

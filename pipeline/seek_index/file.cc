@@ -56,7 +56,10 @@ std::string default_seek_index_path(const Source& source) {
   const std::string cache = default_cache_folder();
   if (cache.empty() || source.root().empty()) return "";
   std::error_code ignored;
-  const std::string root = std::filesystem::canonical(source.root(), ignored).string();
+  // The root of a store is an address, which has one form.
+  const std::string root = source.store_stats()
+                               ? source.root()
+                               : std::filesystem::canonical(source.root(), ignored).string();
   char name[40];
   std::snprintf(name, sizeof name, "seek-%016llx.bin",
                 static_cast<unsigned long long>(text_digest(root)));

@@ -4,20 +4,18 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <new>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <vector>
 
+#include "pipeline/source/blob/local_place.h"
+
 namespace stoker {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int kSide = 32;
 constexpr int kPixelBytes = 3 * kSide * kSide;
@@ -49,20 +47,24 @@ struct Location {
   std::string prefix;  // before a file's name, relative to the given path: "" or "<folder>/"
 };
 
-std::optional<Location> locate(const std::string& path) {
+std::optional<Location> locate(const BlobPlace& place) {
+  std::vector<std::string> names;
+  std::vector<Location> locations;  // of each name
   for (const Variant& variant : variants()) {
     for (const std::string& prefix : {std::string(), std::string(variant.folder) + "/"}) {
       for (const auto* files : {&variant.train_files, &variant.test_files}) {
         for (const std::string& file : *files) {
-          std::error_code ignored;
-          if (fs::is_regular_file(fs::path(path) / (prefix + file), ignored)) {
-            return Location{&variant, prefix};
-          }
+          names.push_back(prefix + file);
+          locations.push_back({&variant, prefix});
         }
       }
     }
   }
-  return std::nullopt;
+  const std::vector<std::string> missing = place.missing(names);  // in the order of the names
+  const auto [name, absent] =
+      std::mismatch(names.begin(), names.end(), missing.begin(), missing.end());
+  if (name == names.end()) return std::nullopt;
+  return locations[static_cast<size_t>(name - names.begin())];
 }
 
 struct FreeMemory {
@@ -81,19 +83,20 @@ RecordMemory allocate_records(size_t bytes) {
   return memory;
 }
 
-std::vector<std::string> read_class_names(const std::string& path, int classes) {
+std::vector<std::string> read_class_names(const BlobPlace& place, const std::string& name,
+                                          int classes) {
   std::vector<std::string> names;
-  std::ifstream file(path);
-  if (!file) {
+  if (place.bytes_of(name) < 0) {
     for (int i = 0; i < classes; ++i) names.push_back(std::to_string(i));
     return names;
   }
-  for (std::string line; std::getline(file, line);) {
+  std::istringstream lines(place.read_whole(name));
+  for (std::string line; std::getline(lines, line);) {
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
     if (!line.empty()) names.push_back(line);
   }
   if (std::ssize(names) != classes) {
-    throw std::runtime_error(path + ": " + std::to_string(names.size()) +
+    throw std::runtime_error(place.path_of(name) + ": " + std::to_string(names.size()) +
                              " class names, expected " + std::to_string(classes));
   }
   return names;
@@ -101,19 +104,19 @@ std::vector<std::string> read_class_names(const std::string& path, int classes) 
 
 class CifarSource final : public Source {
  public:
-  CifarSource(const std::string& path, const Location& location, Split split)
-      : root_(path),
+  CifarSource(const BlobPlace& place, const Location& location, Split split)
+      : root_(place.root()),
         variant_(*location.variant),
         record_bytes_(variant_.label_bytes + kPixelBytes),
-        class_names_(read_class_names(root_ + "/" + location.prefix + variant_.names_file,
-                                      variant_.classes)) {
+        class_names_(
+            read_class_names(place, location.prefix + variant_.names_file, variant_.classes)) {
     const auto add = [&](const std::vector<std::string>& files) {
       for (const std::string& file : files) files_.push_back({location.prefix + file, 0, 0});
     };
     if (split != Split::test) add(variant_.train_files);
     if (split != Split::train) add(variant_.test_files);
-    measure();
-    load();
+    measure(place);
+    load(place);
   }
 
   int64_t size() const override { return records_; }
@@ -144,12 +147,10 @@ class CifarSource final : public Source {
 
   const uint8_t* record(SampleId id) const { return data_.get() + id * record_bytes_; }
 
-  void measure() {
+  void measure(const BlobPlace& place) {
     for (File& file : files_) {
-      const std::string path = root_ + "/" + file.name;
-      std::error_code error;
-      const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
-      if (error) throw std::runtime_error(path + ": " + error.message());
+      const std::string path = place.path_of(file.name);
+      const int64_t bytes = place.stamp(file.name).bytes;
       if (bytes == 0 || bytes % record_bytes_ != 0) {
         throw std::runtime_error(path + ": " + std::to_string(bytes) +
                                  " bytes is not a whole number of records of " +
@@ -161,19 +162,15 @@ class CifarSource final : public Source {
     }
   }
 
-  void load() {
+  void load(const BlobPlace& place) {
     data_ = allocate_records(static_cast<size_t>(records_ * record_bytes_));
     std::vector<uint8_t> labels;
     labels.reserve(static_cast<size_t>(records_));
     for (const File& file : files_) {
-      const std::string path = root_ + "/" + file.name;
-      const int64_t bytes = file.records * record_bytes_;
-      std::ifstream stream(path, std::ios::binary);
-      stream.read(reinterpret_cast<char*>(data_.get() + file.first * record_bytes_), bytes);
-      if (stream.gcount() != bytes) {
-        throw std::runtime_error(path + ": read " + std::to_string(stream.gcount()) + " of " +
-                                 std::to_string(bytes) + " bytes: " + std::strerror(errno));
-      }
+      const std::string path = place.path_of(file.name);
+      const std::unique_ptr<BlobReader> blob = place.open(file.name);
+      const auto records = blob->read(0, file.records * record_bytes_, "the records");
+      std::memcpy(data_.get() + file.first * record_bytes_, records.data(), records.size());
       for (int64_t i = 0; i < file.records; ++i) {
         const int value = label(file.first + i);
         if (value >= variant_.classes) {
@@ -207,16 +204,22 @@ class CifarSource final : public Source {
 
 }  // namespace
 
-bool is_cifar_folder(const std::string& path) { return locate(path).has_value(); }
+bool is_cifar_folder(const BlobPlace& place) { return locate(place).has_value(); }
 
-std::unique_ptr<Source> make_cifar_source(const std::string& path, Split split) {
-  const auto location = locate(path);
+std::unique_ptr<Source> make_cifar_source(const BlobPlace& place, Split split) {
+  const auto location = locate(place);
   if (!location) {
-    throw std::runtime_error(path +
+    throw std::runtime_error(place.root() +
                              ": no CIFAR binary files (data_batch_1.bin ..., test_batch.bin, "
                              "train.bin or test.bin) there");
   }
-  return std::make_unique<CifarSource>(path, *location, split);
+  return std::make_unique<CifarSource>(place, *location, split);
+}
+
+bool is_cifar_folder(const std::string& path) { return is_cifar_folder(*local_place(path)); }
+
+std::unique_ptr<Source> make_cifar_source(const std::string& path, Split split) {
+  return make_cifar_source(*local_place(path), split);
 }
 
 }  // namespace stoker

@@ -1,11 +1,14 @@
 #include "pipeline/source/concat_source.h"
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <stdexcept>
 
 #include "pipeline/digest.h"
 #include "pipeline/printable_name.h"
+#include "pipeline/store/object_store.h"
+#include "staging/mutex.h"
 
 namespace stoker {
 namespace {
@@ -61,7 +64,16 @@ std::string difference(const Source& first, const Source& other) {
 }
 
 // Returns the folders on the way to a root. No root counts as "/", which has every root inside it.
+// An address in a store begins with its server or bucket.
 std::vector<fs::path> parts_of(const std::string& root) {
+  if (is_store_address(root)) {
+    const size_t end = root.find('/', root.find("://") + 3);
+    std::vector<fs::path> parts = {root.substr(0, end)};
+    if (end == std::string::npos) return parts;
+    const fs::path rest = root.substr(end + 1);
+    parts.insert(parts.end(), rest.begin(), rest.end());
+    return parts;
+  }
   const fs::path path = fs::absolute(root + "/").lexically_normal().parent_path();
   return {path.begin(), path.end()};
 }
@@ -90,6 +102,58 @@ bool roots_overlap(const std::vector<std::vector<fs::path>>& roots) {
   }
   return false;
 }
+
+// Deals the samples of one sequence to the sources that they are of.
+class DealtSequence {
+ public:
+  DealtSequence(SampleSequence next, const std::vector<int64_t>& begins)
+      : next_(std::move(next)), begins_(begins), dealt_(begins.size() - 1) {}
+
+  NextSample next_of(size_t source, SampleId& id) {
+    const MutexLock lock(mutex_);
+    std::deque<SampleId>& own = dealt_[source].ids;
+    while (own.empty()) {
+      if (waiting_ >= kMostWaiting) return NextSample::later;
+      SampleId next = 0;
+      if (const NextSample kind = next_(next); kind != NextSample::found) return kind;
+      const auto behind = std::upper_bound(begins_.begin(), begins_.end(), next);
+      const auto its = static_cast<size_t>(behind - begins_.begin()) - 1;
+      if (!dealt_[its].wanted) continue;
+      dealt_[its].ids.push_back(next - begins_[its]);
+      ++waiting_;
+    }
+    id = own.front();
+    own.pop_front();
+    --waiting_;
+    return NextSample::found;
+  }
+
+  // The source does not look ahead.
+  void leave_out(size_t source) {
+    const MutexLock lock(mutex_);
+    waiting_ -= dealt_[source].ids.size();
+    dealt_[source] = {{}, false};
+  }
+
+ private:
+  // A source with few samples must not let those of the others pile up.
+  static constexpr size_t kMostWaiting = 64 << 10;
+  struct Dealt {
+    std::deque<SampleId> ids;
+    bool wanted = true;
+  };
+
+  Mutex mutex_;
+  const SampleSequence next_ GUARDED_BY(mutex_);
+  const std::vector<int64_t>& begins_;
+  std::vector<Dealt> dealt_ GUARDED_BY(mutex_);
+  size_t waiting_ GUARDED_BY(mutex_) = 0;
+};
+
+struct SeveralLookAheads final : LookAhead {
+  std::unique_ptr<DealtSequence> sequence;
+  std::vector<std::unique_ptr<LookAhead>> of_sources;  // they use the sequence
+};
 
 }  // namespace
 
@@ -166,6 +230,34 @@ bool ConcatSource::read_pieces(SampleId id, const FileStamp& stamp,
                                std::span<const BytePiece> pieces, MayWait may_wait) const {
   const size_t source = source_of(id);
   return sources_[source]->read_pieces(id - begins_[source], stamp, pieces, may_wait);
+}
+
+std::unique_ptr<LookAhead> ConcatSource::look_ahead(SampleSequence next) const {
+  auto all = std::make_unique<SeveralLookAheads>();
+  all->sequence = std::make_unique<DealtSequence>(std::move(next), begins_);
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    auto one = sources_[i]->look_ahead(
+        [sequence = all->sequence.get(), i](SampleId& id) { return sequence->next_of(i, id); });
+    if (!one) all->sequence->leave_out(i);
+    if (one) all->of_sources.push_back(std::move(one));
+  }
+  if (all->of_sources.empty()) return nullptr;
+  return all;
+}
+
+int64_t ConcatSource::look_ahead_bytes() const {
+  int64_t bytes = 0;
+  for (const Source* source : sources_) bytes += source->look_ahead_bytes();
+  return bytes;
+}
+
+// Counts are added; what was measured is that of the source with the most bytes.
+std::optional<StoreStats> ConcatSource::store_stats() const {
+  std::optional<StoreStats> all;
+  for (const Source* source : sources_) {
+    if (const auto one = source->store_stats()) all = all ? joined(*all, *one) : *one;
+  }
+  return all;
 }
 
 void ConcatSource::read_targets(SampleId id, std::span<const uint8_t> bytes,

@@ -40,6 +40,10 @@ class ConcatSource final : public Source {
   FileStamp stamp(SampleId id) const override;
   bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
                    MayWait may_wait) const override;
+  // Each source gets its own samples of the sequence.
+  std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override;
+  int64_t look_ahead_bytes() const override;
+  std::optional<StoreStats> store_stats() const override;
   std::span<const TargetColumn> targets() const override { return sources_[0]->targets(); }
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
   std::vector<SourceNote> notes() const override;

@@ -30,6 +30,11 @@ class ForwardingSource : public Source {
                    std::span<const uint8_t>& bytes) const override {
     return source_.read_cached(id, buffer, bytes);
   }
+  std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override {
+    return source_.look_ahead(std::move(next));
+  }
+  int64_t look_ahead_bytes() const override { return source_.look_ahead_bytes(); }
+  std::optional<StoreStats> store_stats() const override { return source_.store_stats(); }
   std::span<const TargetColumn> targets() const override { return source_.targets(); }
   void read_targets(SampleId id, std::span<const uint8_t> bytes,
                     SampleTargets& out) const override {

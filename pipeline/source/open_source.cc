@@ -7,6 +7,7 @@
 #include "pipeline/source/folder_source.h"
 #include "pipeline/source/known_names.h"
 #include "pipeline/source/source.h"
+#include "pipeline/source/stored_folder.h"
 
 namespace stoker {
 namespace {
@@ -22,9 +23,48 @@ void refuse_fields(const std::string& path, const char* kind, const SourceOption
   }
 }
 
+// "file:///data" is "/data".
+std::string local_path(const std::string& path) {
+  constexpr std::string_view kScheme = "file://";
+  if (!path.starts_with(kScheme)) return path;
+  if (path.size() == kScheme.size() || path[kScheme.size()] != '/') {
+    throw std::runtime_error(path + ": a file of another machine; write file:///PATH");
+  }
+  return path.substr(kScheme.size());
+}
+
+std::unique_ptr<Source> open_stored(const std::string& address, const SourceOptions& options) {
+  if (const auto blobs = find_blobs(address, options.split, options.store)) {
+    return make_blob_source(*blobs, options);
+  }
+  const auto place = stored_place(address, options.store);
+  if (is_cifar_folder(*place)) {
+    refuse_fields(address, "a folder of CIFAR's files", options);
+    return make_cifar_source(*place, options.split);
+  }
+  refuse_fields(address, "an image folder", options);
+  return make_stored_folder(place, options);
+}
+
+bool has_part_folders(const std::vector<std::string>& folders) {
+  const auto is_there = [&](std::string_view name) {
+    return std::ranges::find(folders, name) != folders.end();
+  };
+  return std::ranges::any_of(kTrainNames, is_there) || std::ranges::any_of(kTestNames, is_there);
+}
+
+bool has_stored_parts(const std::string& address, const StoreOptions& store) {
+  if (has_blob_parts(address, store)) return true;
+  if (names_objects(address)) return false;
+  const auto place = stored_place(address, store);
+  return is_cifar_folder(*place) || has_part_folders(place->list("").folders);
+}
+
 }  // namespace
 
-std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options) {
+std::unique_ptr<Source> open_source(const std::string& given, const SourceOptions& options) {
+  const std::string path = local_path(given);
+  if (is_store_address(path)) return open_stored(path, options);
   std::error_code ignored;
   const bool is_cifar = std::filesystem::is_directory(path, ignored) && is_cifar_folder(path);
   if (is_cifar) {
@@ -36,7 +76,9 @@ std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions
   return make_folder_source(path, {.split = options.split, .cache_dir = options.cache_dir});
 }
 
-bool has_parts(const std::string& path) {
+bool has_parts(const std::string& given, const StoreOptions& store) {
+  const std::string path = local_path(given);
+  if (is_store_address(path)) return has_stored_parts(path, store);
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return has_blob_parts(path);
   const auto is_there = [&](std::string_view name) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "decode/image.h"
 #include "pipeline/cache_folder.h"
 #include "pipeline/source/target.h"
+#include "pipeline/store/store_options.h"
+#include "pipeline/store/store_stats.h"
 #include "staging/batch_layout.h"
 
 namespace stoker {
@@ -53,6 +56,20 @@ struct SourceNote {
   std::string message;  // a sentence: "106 .txt files are left out (not read), as cat/1.txt"
 };
 
+// The samples that somebody will read, one after the other.
+enum class NextSample : uint8_t {
+  found,
+  later,  // none is known now; ask again when some more have been read
+  end,
+};
+using SampleSequence = std::function<NextSample(SampleId& id)>;
+
+// Ends what Source::look_ahead() began when it is destroyed.
+class LookAhead {
+ public:
+  virtual ~LookAhead() = default;
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -88,6 +105,17 @@ class Source {
                            [[maybe_unused]] MayWait may_wait) const {
     return false;
   }
+  // Says which samples will be read, in about this order, to a source whose bytes come from afar:
+  // it fetches them before, as far as its memory reaches. `next` is called by one thread at a time,
+  // and must not wait. Returns nullptr if the source does not do that. The source outlives the
+  // result.
+  virtual std::unique_ptr<LookAhead> look_ahead([[maybe_unused]] SampleSequence next) const {
+    return nullptr;
+  }
+  // How many bytes the source keeps for look_ahead() at most.
+  virtual int64_t look_ahead_bytes() const { return 0; }
+  // What the requests to a store have come to; nullopt if the samples are in none.
+  virtual std::optional<StoreStats> store_stats() const { return std::nullopt; }
   // The columns of every sample's targets besides its label; mostly none. The same for the life of
   // the source.
   virtual std::span<const TargetColumn> targets() const { return {}; }
@@ -133,15 +161,19 @@ struct SourceOptions {
   // Called now and then, on the caller's thread, while shards are read to make their index, with
   // the bytes that have been read so far. Return false to stop: open_source() throws then.
   std::function<bool(int64_t done, int64_t total)> go_on{};
+  // How to reach the data if they are in a store.
+  StoreOptions store{};
 };
 
 // Opens the data set at `path`:
 //   an image folder (CLASS/IMAGE), or a folder with CIFAR-10/100's binary files;
 //   tar, Parquet, TFRecord or MDS shards, or a list of files (CSV, TSV, JSONL): a file, a folder of
 //   such files, a glob ("train-*.tar") or braces ("train-{000..127}.tar").
-// With train or test, it looks for a folder of that meaning (train; test, val, validation), for
-// shards whose names begin with such a word, or takes CIFAR's files for that split. Shards and
-// lists get an index, made in one pass over them and kept in the cache directory
+// The path may be an address in a store: "s3://bucket/prefix", or
+// "https://host/train-{000..127}.tar" (such a server has no lists: name the files). "file:///data"
+// is the folder "/data". With train or test, it looks for a folder of that meaning (train; test,
+// val, validation), for shards whose names begin with such a word, or takes CIFAR's files for that
+// split. Shards and lists get an index, made in one pass over them and kept in the cache directory
 // (pipeline/source/blob/README.md).
 // Throws std::runtime_error with the path and what was found there, and std::invalid_argument for
 // image_from, label_from or targets_from where there is nothing to choose. A sample whose targets
@@ -149,6 +181,6 @@ struct SourceOptions {
 std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options);
 std::unique_ptr<Source> open_source(const std::string& path, Split split);
 // Returns true if the data at `path` have parts that Split tells apart. Throws as open_source().
-bool has_parts(const std::string& path);
+bool has_parts(const std::string& path, const StoreOptions& store = {});
 
 }  // namespace stoker

@@ -39,6 +39,13 @@ class SubsetSource final : public ForwardingSource {
                    MayWait may_wait) const override {
     return source_.read_pieces(original(id), stamp, pieces, may_wait);
   }
+  std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override {
+    return source_.look_ahead([this, next = std::move(next)](SampleId& id) {
+      const NextSample kind = next(id);
+      if (kind == NextSample::found) id = original(id);
+      return kind;
+    });
+  }
   void read_targets(SampleId id, std::span<const uint8_t> bytes,
                     SampleTargets& out) const override {
     source_.read_targets(original(id), bytes, out);

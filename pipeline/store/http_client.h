@@ -18,9 +18,9 @@ namespace stoker {
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string url;                                           // percent-encoded
-  std::vector<std::pair<std::string, std::string>> headers;  // in addition to Host and Accept
-  std::string body{};                                        // of PUT and POST
+  std::string url{};                                           // percent-encoded
+  std::vector<std::pair<std::string, std::string>> headers{};  // in addition to Host and Accept
+  std::string body{};                                          // of PUT and POST
   // Where the body of an answer with status 206 (or 200) goes; bytes beyond its end make the
   // request fail. Empty: the body goes into HttpAnswer::body. Stays valid until `done`, or until
   // cancel() has returned.
@@ -39,6 +39,8 @@ struct HttpRequest {
 struct HttpAnswer {
   int status = 0;         // 0: there was no answer, and `problem` says why
   std::string problem{};  // one line: "could not connect to 127.0.0.1:9: connection refused"
+  // Another try would end in the same way: the server's certificate does not hold.
+  bool hopeless = false;
   // The answer came to its end as its headers promised: Content-Length, or the end of its chunks.
   bool complete = false;
   std::vector<std::pair<std::string, std::string>> headers{};  // names in small letters

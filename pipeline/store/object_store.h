@@ -24,18 +24,20 @@ class StoreError : public std::runtime_error {
 };
 
 struct StoredObject {
-  std::string key;  // percent-decoded; for S3 in the bucket, else the path on the server, with "/"
+  // S3: in the bucket, not percent-encoded. HTTP: the path on the server as it is in the URL, with
+  // its first "/", percent-encoded.
+  std::string key{};
   int64_t bytes = -1;
-  // The version: the ETag as the server writes it, else "modified:" and its Last-Modified; never
-  // "".
-  std::string version;
+  // The version: the ETag as the server writes it, else "modified:" and its Last-Modified, else
+  // "unversioned"; never "".
+  std::string version{};
 };
 
 // An address that a user may name.
 struct StoreAddress {
   enum class Kind : uint8_t { s3, http } kind = Kind::s3;
   std::string server;  // s3: the bucket; http: "https://host:port"
-  std::string key;     // prefix or object; not percent-decoded for http
+  std::string key;     // prefix or object, as StoredObject has it
   std::string query;   // http only: what follows "?", e.g. of a signed URL; it is a secret
 };
 
@@ -64,11 +66,14 @@ class ObjectStore {
   virtual const std::string& root() const = 0;
   std::string address_of(const std::string& key) const;  // for messages: without a query
   // Calls `found` with every object whose key begins with `prefix`, ascending by the key's bytes.
-  // `found` returns false to stop. Throws StoreError; a server without lists says so.
+  // `found` returns false to stop. The whole list is read and sorted before, because not all
+  // servers list in this order; a million objects take some 200 MB until `found` has taken them.
+  // Throws StoreError; a server without lists says so.
   virtual void list(const std::string& prefix,
                     const std::function<bool(StoredObject object)>& found) const = 0;
-  // Returns the names of "folders" and objects directly in `prefix` (which ends in "/" or is ""),
-  // as a listing with the delimiter "/" gives them: keys, those of folders end in "/".
+  // Returns the "folders" and objects directly in `prefix` (which ends in "/" or is ""), as a
+  // listing with the delimiter "/" gives them, ascending. Keys of folders end in "/"; a folder has
+  // no size and no version.
   virtual std::vector<StoredObject> list_folder(const std::string& prefix) const = 0;
   // Returns false if there is no such object. Throws StoreError for everything else.
   virtual bool stat(const std::string& key, StoredObject& out) const = 0;

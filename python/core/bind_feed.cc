@@ -110,6 +110,7 @@ nb::dict memory_of(const Feed& feed) {
   dict["ring_bytes"] = plan.ring_bytes;
   dict["slot_bytes"] = plan.slot_bytes;
   dict["scratch_bytes"] = plan.scratch_bytes;
+  dict["store_bytes"] = plan.store_bytes;
   dict["frame_bytes"] = plan.frame_bytes;
   dict["total_bytes"] = plan.total_bytes();
   return dict;

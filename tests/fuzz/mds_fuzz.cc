@@ -60,8 +60,14 @@ void check_index(std::string_view index) {
   static const std::string shard = outside.write("folder/a.mds", "12345");
   static const std::string other = outside.write("outside.mds", "12345");
   outside.write("folder/index.json", index);
+  const auto bytes_of = [](const std::string& name) -> int64_t {
+    std::error_code error;
+    const bool is_there = fs::is_regular_file(folder + "/" + name, error);
+    return is_there ? static_cast<int64_t>(fs::file_size(folder + "/" + name)) : -1;
+  };
   try {
-    for (const std::string& path : mds_shards(folder)) {
+    for (const std::string& name : mds_shards(folder, std::string(index), bytes_of)) {
+      const std::string path = folder + "/" + name;
       if (!fs::equivalent(path, shard) && !fs::equivalent(path, folder + "/index.json")) {
         std::abort();
       }

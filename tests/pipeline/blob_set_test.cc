@@ -54,7 +54,7 @@ TEST(BlobSetTest, FindsTheBlobsOfAFolderByName) {
     folder.write(name);
   }
   EXPECT_THAT(found(folder.path()), ElementsAre("a.tar", "b.tar", "c.tar"));
-  EXPECT_EQ(find_blobs(folder.path(), Split::all)->root, folder.path());
+  EXPECT_EQ(find_blobs(folder.path(), Split::all)->root(), folder.path());
 }
 
 TEST(BlobSetTest, TakesPartsByFolderNameOrFirstWord) {
@@ -167,7 +167,7 @@ TEST(BlobSetTest, NamesAreRelativeToTheFolderThatAllAreIn) {
   const TempFolder folder;
   const std::string a = folder.write("x/one/a.tar"), b = folder.write("x/two/b.tar");
   const BlobSet set = blob_set_of({b, a});
-  EXPECT_EQ(set.root, folder.path() + "/x");
+  EXPECT_EQ(set.root(), folder.path() + "/x");
   EXPECT_THAT(set.blobs, ElementsAre("two/b.tar", "one/a.tar"));  // the caller's order
   folder.write("c.csv");
   EXPECT_THROW(blob_set_of({a, folder.path() + "/c.csv"}), std::runtime_error);

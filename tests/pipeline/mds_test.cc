@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "pipeline/durable_file.h"
 #include "tests/support/collected_samples.h"
 #include "tests/support/mds_maker.h"
 #include "tests/support/temp_folder.h"
@@ -351,10 +353,21 @@ TEST(Mds, DamageIsABlobErrorOrGivesSamplesInsideTheFile) {
   }
 }
 
+std::vector<std::string> shards_of(const TempFolder& folder) {
+  namespace fs = std::filesystem;
+  return mds_shards(folder.path(), read_whole_file(folder.path() + "/index.json"),
+                    [&](const std::string& name) -> int64_t {
+                      std::error_code error;
+                      const fs::path path = fs::path(folder.path()) / name;
+                      if (!fs::is_regular_file(path, error)) return -1;
+                      return static_cast<int64_t>(fs::file_size(path));
+                    });
+}
+
 std::string index_error(const TempFolder& folder, const std::string& index) {
   folder.write("index.json", index);
   try {
-    mds_shards(folder.path());
+    shards_of(folder);
   } catch (const std::runtime_error& error) {
     return error.what();
   }
@@ -363,23 +376,18 @@ std::string index_error(const TempFolder& folder, const std::string& index) {
 
 TEST(MdsShards, AreThoseOfTheIndexInItsOrder) {
   const TempFolder folder;
-  const std::string b = folder.write("b/shard.00000.mds", "12345");
-  const std::string a = folder.write("a/shard.00000.mds", "123");
+  folder.write("b/shard.00000.mds", "12345");
+  folder.write("a/shard.00000.mds", "123");
   folder.write("c/shard.00000.mds", "not listed");
   folder.write("index.json", mds_index({{"b/shard.00000.mds", 5},
                                         {"a/shard.00000.mds", 3, "a/shard.00000.mds.zstd"}}));
-  EXPECT_EQ(mds_shards(folder.path()), (std::vector<std::string>{b, a}));
+  EXPECT_EQ(shards_of(folder),
+            (std::vector<std::string>{"b/shard.00000.mds", "a/shard.00000.mds"}));
 }
 
 TEST(MdsShards, ADamagedIndexIsAnError) {
   const TempFolder folder;
   const std::string path = folder.path() + "/index.json: ";
-  try {
-    mds_shards(folder.path());
-    ADD_FAILURE();
-  } catch (const std::runtime_error& error) {
-    EXPECT_EQ(error.what(), path + "cannot be opened");
-  }
   EXPECT_EQ(index_error(folder, "{\"shards\": "), path + "cannot be read as JSON");
   EXPECT_EQ(index_error(folder, ""), path + "cannot be read as JSON");
   EXPECT_EQ(index_error(folder, "[]"), path + "there is no \"version\"");

@@ -167,7 +167,7 @@ TEST_F(CudaFakeTest, APluginOfAnotherVersion) {
       message_of([] { make_device("cuda:0"); }),
       AllOf(StartsWith("cuda:0: libstoker_cuda.so is from another build of stoker (" + other + " "),
             HasSubstr("than what opens it (" + version + " "),
-            EndsWith("install stoker and stoker-cuda in the same version")));
+            EndsWith("install all packages of stoker in the same version")));
 }
 
 // The steady state has no synchronisation: streams are ordered by events only.

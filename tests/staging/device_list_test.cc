@@ -80,7 +80,7 @@ TEST(Plugin, IsFromAnotherBuild) {
   EXPECT_EQ(other_build("libx.so", {2, "stoker 1.2.3 GNU 12"}, {2, "stoker 1.2.3 GNU 12"}), "");
   EXPECT_EQ(other_build("libx.so", {2, "stoker 1.2.2 GNU 12"}, {2, "stoker 1.2.3 GNU 12"}),
             "libx.so is from another build of stoker (stoker 1.2.2 GNU 12, table 2) than what "
-            "opens it (stoker 1.2.3 GNU 12, table 2): install stoker and stoker-cuda in the same "
+            "opens it (stoker 1.2.3 GNU 12, table 2): install all packages of stoker in the same "
             "version");
   EXPECT_THAT(other_build("libx.so", {1, "stoker 1.2.3 GNU 12"}, {2, "stoker 1.2.3 GNU 12"}),
               HasSubstr("(stoker 1.2.3 GNU 12, table 1) than what opens it"));

@@ -10,6 +10,7 @@
 
 #include "pipeline/finding_json.h"
 #include "pipeline/parallel.h"
+#include "pipeline/source/look_ahead.h"
 #include "staging/allowed_cores.h"
 #include "staging/mutex.h"
 #include "tools/command/command.h"
@@ -45,6 +46,7 @@ class Findings {
 std::vector<Finding> check_all(const Source& source, const DecodeOptions& decode, int workers) {
   std::atomic<int64_t> done{0};
   Findings found(source.size());
+  const auto look_ahead = look_ahead_in_order(source);
   for_each_parallel(
       source.size(), workers, [&] { return SampleChecker(source, decode); },
       [&](SampleChecker& checker, SampleId id) {

@@ -20,6 +20,7 @@
 #include "pipeline/printable_name.h"
 #include "pipeline/seek_index/build.h"
 #include "pipeline/seek_index/file.h"
+#include "pipeline/source/look_ahead.h"
 #include "staging/allowed_cores.h"
 #include "tools/command/command.h"
 #include "tools/console/interrupt.h"
@@ -138,6 +139,7 @@ void pack_samples(const Source& source, const std::atomic<bool>& stop, ShardSet&
   Progress progress(source.size());
   const SampleKeys keys(source);
   ImageFileReader reader(source);
+  const auto look_ahead = look_ahead_in_order(source);
   ImageFile image;
   Finding finding;
   for (SampleId id = 0; id < source.size() && !stop; ++id) {

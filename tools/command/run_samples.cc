@@ -78,6 +78,13 @@ RunSamples read_run_samples(const fs::path& run) {
     samples.data.data = one("data");
     samples.data.image_from = one("image_from");
     samples.data.label_from = one("label_from");
+    StoreOptionGroup& store = samples.data.store;
+    store.options.endpoint = one("store_endpoint");
+    store.options.region = one("store_region");
+    store.options.profile = one("store_profile");
+    store.options.ca_file = one("store_ca");
+    store.options.anonymous = options.contains("store_anonymous");
+    if (options.contains("store_style")) store.style = one("store_style");
     samples.choice.subset = one("subset");
     samples.choice.weights = one("weights");
     samples.choice.blend = options.value("blend", std::vector<std::string>());

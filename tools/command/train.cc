@@ -92,7 +92,7 @@ void print_replicas(const TrainResult& result) {
   }
 }
 
-void print_summary(const TrainResult& result, const TrainOptions& options) {
+void print_summary(const TrainResult& result, const TrainOptions& options, const Source& source) {
   fmt::print("\n{:<12} {} of {} steps, {:.2f} epochs, {} of training\n", "trained", result.step,
              result.total_steps, result.epochs_done, format_duration(result.train_seconds));
   fmt::print("{:<12} loss {:.4f}, accuracy {:.2f}%\n", "last epoch", result.loss,
@@ -109,6 +109,9 @@ void print_summary(const TrainResult& result, const TrainOptions& options) {
   fmt::print("{:<12} {:.0f} images/s ± {:.0f}\n", "speed", result.images_per_second, result.jitter);
   fmt::print("{:<12} {:.2f}% of the time the trainer waited for data\n", "feed wait",
              100 * result.feed_wait_share);
+  if (const auto store = source.store_stats()) {
+    fmt::print("{:<12} {}\n", "store", describe(*store));
+  }
   if (result.bad_samples > 0) {
     fmt::print("{:<12} {} bad samples, listed in {}/quarantine.jsonl\n", "quarantine",
                result.bad_samples, options.out);
@@ -146,7 +149,7 @@ int train(const TrainArguments& arguments, TrainOptions options, const Launch& l
     result = trainer.run();
     signal = interrupt.signal();
   }
-  if (first) print_summary(result, options);
+  if (first) print_summary(result, options, train_data.source());
   if (!result.interrupted) return kExitOk;
   if (first) fmt::print("interrupted; to go on:\n  {}\n", resume_hint(argc, argv));
   return kExitSignal + (signal != 0 ? signal : SIGTERM);  // 0: another process got the signal

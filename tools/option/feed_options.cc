@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "pipeline/store/object_store.h"
 #include "staging/stage_stats.h"
 #include "tools/command/command.h"
 #include "tools/console/interrupt.h"
@@ -53,7 +54,8 @@ void add_data_option(CLI::App& app, DataOptions& options) {
          "The data: a folder of CLASS/IMAGE files, train and val (or test) folders of such, the "
          "binary files of CIFAR-10 or CIFAR-100; or shards (.tar as WebDataset has them, .parquet, "
          ".tfrecord, .mds) or a list of files (.csv, .tsv, .jsonl), as a file, a folder, a glob "
-         "\"train-*.tar\" or \"train-{000..127}.tar\"")
+         "\"train-*.tar\" or \"train-{000..127}.tar\"; on this machine or in a store, as "
+         "s3://BUCKET/PREFIX or https://HOST/train-{000..127}.tar")
       ->required();
   add_field_options(app, options);
 }
@@ -65,6 +67,7 @@ void add_field_options(CLI::App& app, DataOptions& options) {
   app.add_option("--label-from", options.label_from,
                  "Where shards or a list have the label: a column or key; in tar shards cls, txt, "
                  "json:FIELD or folder; none if there are no labels (default: the usual one)");
+  add_store_options(app, options.store);
 }
 
 void add_target_option(CLI::App& app, DataOptions& options) {
@@ -208,7 +211,8 @@ std::unique_ptr<Source> open_with_progress(const DataOptions& options, const std
                                 .image_from = options.image_from,
                                 .label_from = options.label_from,
                                 .targets_from = options.targets_from,
-                                .go_on = go_on});
+                                .go_on = go_on,
+                                .store = options.store.store()});
   } catch (...) {
     error = std::current_exception();
   }
@@ -227,6 +231,8 @@ std::unique_ptr<Source> open_path(const DataOptions& options, const std::string&
     std::unique_ptr<Source> source = open_with_progress(options, path, split);
     say_notes(path, *source);
     return source;
+  } catch (const StoreError&) {
+    throw;  // a server or the right to ask it, which another try may find mended
   } catch (const std::logic_error& error) {
     throw std::invalid_argument(option + ": " + error.what());
   } catch (const std::runtime_error& error) {
@@ -235,12 +241,13 @@ std::unique_ptr<Source> open_path(const DataOptions& options, const std::string&
 }
 
 std::unique_ptr<Source> open_data(const DataOptions& options, Split split) {
+  options.store.check_used(options.data);
   return open_path(options, options.data, split, "--data");
 }
 
 std::unique_ptr<Source> open_eval_data(const DataOptions& options, const std::string& path,
                                        const std::string& option) {
-  const bool parts = has_parts(path);
+  const bool parts = has_parts(path, options.store.store());
   return open_path(options, path, parts ? Split::test : Split::all, option);
 }
 

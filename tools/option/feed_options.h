@@ -11,6 +11,7 @@
 
 #include "pipeline/loader_types.h"
 #include "pipeline/source/source.h"
+#include "tools/option/store_option_group.h"
 
 namespace stoker {
 
@@ -27,14 +28,16 @@ struct DataOptions {
   double max_bad = FeedOptions{}.max_bad;
   std::string on_bad = "substitute";
   std::string seek_index = FeedOptions{}.seek_index;
+  StoreOptionGroup store;
 
   DecodeOptions decode() const;
   OnBadSample on_bad_sample() const;
   FeedOptions feed() const;
 };
 
-void add_data_option(CLI::App& app, DataOptions& options);    // --data --image-from --label-from
-void add_field_options(CLI::App& app, DataOptions& options);  // --image-from --label-from
+void add_data_option(CLI::App& app, DataOptions& options);  // --data, and those below
+// --image-from --label-from --store-...
+void add_field_options(CLI::App& app, DataOptions& options);
 void add_target_option(CLI::App& app, DataOptions& options);  // --target-from
 // The same for the one that a model learns.
 void add_learned_target_option(CLI::App& app, DataOptions& options);

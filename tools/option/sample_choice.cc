@@ -81,8 +81,6 @@ bool is_file(const std::string& subset) {
   return !subset.starts_with("part=") && !subset.starts_with("classes=");
 }
 
-std::string absolute(const std::string& path) { return std::filesystem::absolute(path).string(); }
-
 std::string not_empty(const std::string& text) { return text.empty() ? "it is empty" : ""; }
 
 }  // namespace
@@ -186,15 +184,22 @@ std::vector<std::pair<std::string, std::string>> written_options(const DataOptio
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) written.emplace_back(option, value);
   };
-  if (choice.blend.empty()) add("data", absolute(data.data));
-  for (const std::string& part : choice.blend) add("blend", absolute(part));
+  if (choice.blend.empty()) add("data", written_path(data.data));
+  for (const std::string& part : choice.blend) add("blend", written_path(part));
   add("image_from", data.image_from);
   add("label_from", data.label_from);
+  const StoreOptionGroup& store = data.store;
+  add("store_endpoint", store.options.endpoint);
+  add("store_region", store.options.region);
+  add("store_profile", store.options.profile);
+  if (store.style != StoreOptionGroup{}.style) add("store_style", store.style);
+  if (store.options.anonymous) add("store_anonymous", "true");
+  add("store_ca", store.options.ca_file);
   for (const std::string& field : data.targets_from) add("target_from", field);
   const bool file = !choice.subset.empty() && is_file(choice.subset);
-  add("subset", file ? absolute(choice.subset) : choice.subset);
+  add("subset", file ? written_path(choice.subset) : choice.subset);
   const bool weights_file = !choice.weights.empty() && choice.weights != kBalanced;
-  add("weights", weights_file ? absolute(choice.weights) : choice.weights);
+  add("weights", weights_file ? written_path(choice.weights) : choice.weights);
   return written;
 }
 

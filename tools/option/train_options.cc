@@ -442,7 +442,7 @@ void TrainArguments::set_samples(const ChosenSamples& chosen, TrainOptions& opti
   options.subset = chosen.subset;
   options.data_options = written_options(data, samples);
   if (!eval_data.empty()) {
-    options.data_options.emplace_back("eval_data", std::filesystem::absolute(eval_data).string());
+    options.data_options.emplace_back("eval_data", written_path(eval_data));
   }
   if (!eval_subset.empty()) options.data_options.emplace_back("eval_subset", eval_subset);
 }

@@ -24,6 +24,9 @@ std::string feed_line(const char* name, const MemoryPlan& plan) {
   std::string line = fmt::format("memory, {}: ring {}, slots {}, scratch up to {}", name,
                                  mebibytes(plan.ring_bytes), mebibytes(plan.slot_bytes),
                                  mebibytes(plan.scratch_bytes));
+  if (plan.store_bytes > 0) {
+    line += fmt::format(", samples from the store {}", mebibytes(plan.store_bytes));
+  }
   if (plan.frame_bytes > 0) {
     line += fmt::format(", frames up to {} (progressive JPEGs, PNGs, ... of max_pixels)",
                         mebibytes(plan.frame_bytes));

@@ -295,7 +295,7 @@ void TrainSetup::make_plan() {
     eval_feed = evaluation_memory(subset, std::span(devices).first(devices.size() / feeds),
                                   shape.rows, eval_options(1));
     for (int64_t* bytes : {&eval_feed.ring_bytes, &eval_feed.slot_bytes, &eval_feed.scratch_bytes,
-                           &eval_feed.frame_bytes}) {
+                           &eval_feed.frame_bytes}) {  // a source's own memory is there once
       *bytes *= static_cast<int64_t>(feeds);
     }
   }

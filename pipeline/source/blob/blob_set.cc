@@ -10,6 +10,8 @@
 #include <stdexcept>
 
 #include "pipeline/printable_name.h"
+#include "pipeline/source/blob/local_place.h"
+#include "pipeline/source/blob/stored_place.h"
 #include "pipeline/source/format/mds.h"
 #include "pipeline/source/known_names.h"
 
@@ -19,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 using Names = std::vector<std::string>;
+using SharedPlace = std::shared_ptr<const BlobPlace>;
 
 bool ends_with(const std::string& text, const char* end) { return text.ends_with(end); }
 
@@ -36,27 +39,9 @@ bool is_numbered_shard(const std::string& name) {
          is_digits(std::string_view(name).substr(dash + 1, of - dash - 1));
 }
 
-// Files and folders of a folder that are not hidden, sorted by name.
-struct Listing {
-  Names files, folders;
-};
-
-Listing list_folder(const std::string& path) {
-  Listing listing;
-  std::error_code error;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with('.')) continue;
-    std::error_code ignored;
-    const auto status = entry->status(ignored);
-    if (fs::is_directory(status)) listing.folders.push_back(name);
-    if (fs::is_regular_file(status)) listing.files.push_back(name);
-  }
-  if (error) throw std::runtime_error(path + ": " + error.message());
-  std::sort(listing.files.begin(), listing.files.end());
-  std::sort(listing.folders.begin(), listing.folders.end());
-  return listing;
+// The name of what is in a folder of a place.
+std::string inside(const std::string& folder, const std::string& name) {
+  return folder.empty() ? name : folder + "/" + name;
 }
 
 bool has(const Names& names, const std::string& name) {
@@ -69,17 +54,17 @@ struct FolderBlobs {
   Names names;  // empty: there are none
 };
 
-FolderBlobs blobs_in(const std::string& path, const Listing& listing) {
+FolderBlobs blobs_in(const BlobPlace& place, const std::string& folder,
+                     const BlobListing& listing) {
+  const std::string path = place.path_of(folder);
   std::map<BlobFormat, Names> by_format;
   for (const std::string& name : listing.files) {
     if (const auto format = blob_format(name)) by_format[*format].push_back(name);
   }
   if (has(listing.files, "index.json") && by_format.contains(BlobFormat::mds)) {
-    Names& shards = by_format[BlobFormat::mds];
-    shards.clear();
-    for (const std::string& shard : mds_shards(path)) {
-      shards.push_back(fs::path(shard).lexically_relative(path).string());
-    }
+    by_format[BlobFormat::mds] =
+        mds_shards(path, place.read_whole(inside(folder, "index.json")),
+                   [&](const std::string& name) { return place.bytes_of(inside(folder, name)); });
   }
   if (by_format.size() > 1) by_format.erase(BlobFormat::list);
   if (by_format.empty()) return {};
@@ -101,14 +86,12 @@ FolderBlobs blobs_in(const std::string& path, const Listing& listing) {
 }
 
 // Archives often lie beside the class folders that they were unpacked to.
-bool has_class_folders(const std::string& path, const Listing& listing) {
-  return std::any_of(listing.folders.begin(), listing.folders.end(), [&](const auto& folder) {
-    std::error_code error;
-    for (fs::directory_iterator entry(fs::path(path) / folder, error), end; !error && entry != end;
-         entry.increment(error)) {
-      if (is_image_extension(extension_of(entry->path().filename().string()))) return true;
-    }
-    return false;
+bool has_class_folders(const BlobPlace& place, const std::string& folder,
+                       const BlobListing& listing) {
+  return std::any_of(listing.folders.begin(), listing.folders.end(), [&](const auto& name) {
+    return place.has_file(inside(folder, name), [](const std::string& file) {
+      return is_image_extension(extension_of(file));
+    });
   });
 }
 
@@ -143,13 +126,19 @@ Parts parts_of(const Names& files) {
                            printable_name(files.front()));
 }
 
-Names choose_part(const std::string& path, const std::string& folder, const Names& files,
+// Returns a folder's own name, which may say what part it is.
+std::string folder_name(const std::string& path) {
+  const fs::path folder = is_store_address(path) ? fs::path(path) : fs::weakly_canonical(path);
+  return folder.filename().string();
+}
+
+// `own_name`: of the folder that the files are in.
+Names choose_part(const std::string& path, const std::string& own_name, const Names& files,
                   Split split) {
   const Parts parts = parts_of(files);
   if (split == Split::all) return files;
   if (parts.several()) return split == Split::train ? parts.train : parts.test;
   if (split == Split::train) return files;
-  const std::string own_name = fs::path(folder).filename().string();
   const bool is_test =
       std::find(kTestNames.begin(), kTestNames.end(), own_name) != kTestNames.end();
   if (parts.test.empty() && !is_test) throw_no_test_part(path, files);
@@ -161,16 +150,17 @@ Names with_prefix(const std::string& prefix, Names names) {
   return names;
 }
 
-// The folders of parts in `path`: the first of each kind that has blobs.
-std::optional<BlobSet> find_in_parts(const std::string& path, const Listing& listing, Split split) {
-  BlobSet set{{}, path, {}};
+// The folders of parts at a place: the first of each kind that has blobs.
+std::optional<BlobSet> find_in_parts(const SharedPlace& place, const BlobListing& listing,
+                                     Split split) {
+  const std::string& path = place->root();
+  BlobSet set{{}, place, {}};
   bool found = false;
   const auto add = [&](std::span<const std::string_view> words, bool wanted) {
     for (const std::string_view name : words) {
       const std::string word(name);
       if (!has(listing.folders, word)) continue;
-      const std::string folder = path + "/" + word;
-      const FolderBlobs blobs = blobs_in(folder, list_folder(folder));
+      const FolderBlobs blobs = blobs_in(*place, word, place->list(word));
       if (blobs.names.empty() || blobs.format == BlobFormat::list) continue;
       found = true;
       if (!wanted) return;
@@ -194,27 +184,30 @@ std::optional<BlobSet> find_in_parts(const std::string& path, const Listing& lis
   return found ? std::optional(set) : std::nullopt;
 }
 
-std::optional<BlobSet> find_in_folder(const std::string& path, Split split) {
-  const Listing listing = list_folder(path);
-  FolderBlobs blobs = blobs_in(path, listing);
+std::optional<BlobSet> find_at(const SharedPlace& place, Split split) {
+  const std::string& path = place->root();
+  const BlobListing listing = place->list("");
+  FolderBlobs blobs = blobs_in(*place, "", listing);
   if (!blobs.names.empty()) {
     // A list beside folders describes them; they are opened without it.
-    const bool lies_beside = blobs.format == BlobFormat::list ? !listing.folders.empty()
-                                                              : has_class_folders(path, listing);
+    const bool lies_beside = blobs.format == BlobFormat::list
+                                 ? !listing.folders.empty()
+                                 : has_class_folders(*place, "", listing);
     if (lies_beside) return std::nullopt;
-    return BlobSet{blobs.format, path,
-                   choose_part(path, fs::weakly_canonical(path).string(), blobs.names, split)};
+    return BlobSet{blobs.format, place, choose_part(path, folder_name(path), blobs.names, split)};
   }
-  if (auto set = find_in_parts(path, listing, split)) return set;
-  if (!has(listing.folders, "data")) return std::nullopt;
-  const std::string folder = path + "/data";  // as in repositories of the Hugging Face Hub
-  const Listing inner = list_folder(folder);
-  blobs = blobs_in(folder, inner);
-  if (blobs.names.empty() || blobs.format == BlobFormat::list || has_class_folders(folder, inner)) {
+  if (auto set = find_in_parts(place, listing, split)) return set;
+  // As in repositories of the Hugging Face Hub.
+  const std::string folder = "data";
+  if (!has(listing.folders, folder)) return std::nullopt;
+  const BlobListing inner = place->list(folder);
+  blobs = blobs_in(*place, folder, inner);
+  if (blobs.names.empty() || blobs.format == BlobFormat::list ||
+      has_class_folders(*place, folder, inner)) {
     return std::nullopt;
   }
-  return BlobSet{blobs.format, path,
-                 choose_part(path, folder, with_prefix("data", blobs.names), split)};
+  return BlobSet{blobs.format, place,
+                 choose_part(path, folder, with_prefix(folder, blobs.names), split)};
 }
 
 // Expands the first group in braces, and what follows by a call for each.
@@ -254,7 +247,7 @@ void expand_braces(const std::string& prefix, const std::string& rest, const std
   }
 }
 
-Names matches_of(const std::string& pattern) {
+Names local_matches(const std::string& pattern) {
   glob_t found{};
   const int code = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
   Names paths;
@@ -263,16 +256,30 @@ Names matches_of(const std::string& pattern) {
   if (code != 0 && code != GLOB_NOMATCH) {
     throw std::runtime_error(pattern + ": a folder of it cannot be read");
   }
+  std::sort(paths.begin(), paths.end());  // glob() follows the locale
+  return paths;
+}
+
+// An address of a web server may end with one, as a signed one does.
+std::string without_query(const std::string& path) {
+  return path.starts_with("http") && is_store_address(path) ? path.substr(0, path.find('?')) : path;
+}
+
+bool is_glob(const std::string& path) { return path.find_first_of("*?[") != std::string::npos; }
+
+Names matches_of(const std::string& pattern, const StoreOptions& options) {
+  Names paths =
+      is_store_address(pattern) ? stored_matches(pattern, options) : local_matches(pattern);
   if (paths.empty()) throw std::runtime_error(pattern + ": no file is named like that");
-  return paths;  // sorted by glob(), which follows the locale
+  return paths;
 }
 
 // Returns the paths of the files that a pattern stands for; nullopt if it is no pattern.
-std::optional<Names> expand(const std::string& path) {
+std::optional<Names> expand(const std::string& path, const StoreOptions& options) {
   Names paths;
   if (path.find('{') != std::string::npos) {
     expand_braces("", path, path, paths);
-  } else if (path.find_first_of("*?[") != std::string::npos) {
+  } else if (is_glob(without_query(path))) {
     paths = {path};
   } else {
     return std::nullopt;
@@ -280,11 +287,10 @@ std::optional<Names> expand(const std::string& path) {
   Names files;
   for (const std::string& each : paths) {
     std::error_code ignored;
-    if (each.find_first_of("*?[") == std::string::npos || fs::exists(each, ignored)) {
+    if (!is_glob(without_query(each)) || (!is_store_address(each) && fs::exists(each, ignored))) {
       files.push_back(each);
     } else {
-      Names found = matches_of(each);
-      std::sort(found.begin(), found.end());
+      const Names found = matches_of(each, options);
       files.insert(files.end(), found.begin(), found.end());
     }
   }
@@ -307,16 +313,30 @@ std::string common_folder(const Names& paths) {
   return common;
 }
 
-std::optional<std::vector<std::string>> files_of(const std::string& path) {
+std::optional<Names> local_files_of(const std::string& path) {
   std::error_code error;
   const auto status = fs::status(path, error);
   if (fs::is_directory(status)) return std::nullopt;
   if (fs::exists(status)) return Names{path};
-  if (auto files = expand(path)) return files;
+  if (auto files = expand(path, {})) return files;
   throw std::runtime_error(path + ": " +
                            (error && error != std::errc::no_such_file_or_directory
                                 ? error.message()
                                 : "no such file or folder"));
+}
+
+std::optional<Names> stored_files_of(const std::string& address, const StoreOptions& options) {
+  if (auto files = expand(address, options)) return files;
+  return names_objects(address) ? std::optional(Names{address}) : std::nullopt;
+}
+
+// Returns the files at a path; nullopt if it is a folder.
+std::optional<Names> files_of(const std::string& path, const StoreOptions& options) {
+  return is_store_address(path) ? stored_files_of(path, options) : local_files_of(path);
+}
+
+SharedPlace place_at(const std::string& folder, const StoreOptions& options) {
+  return is_store_address(folder) ? stored_place(folder, options) : local_place(folder);
 }
 
 }  // namespace
@@ -364,56 +384,59 @@ std::optional<BlobFormat> blob_format(const std::string& file_name) {
   return is_numbered_shard(file_name) ? std::optional(BlobFormat::tfrecord) : std::nullopt;
 }
 
-BlobSet blob_set_of(const std::vector<std::string>& paths) {
+bool names_objects(const std::string& address) {
+  return address.find('{') != std::string::npos || is_glob(without_query(address)) ||
+         blob_format(without_query(address)).has_value();
+}
+
+BlobSet blob_set_of(const std::vector<std::string>& paths, const StoreOptions& options) {
   if (paths.empty()) throw std::runtime_error("no files are named");
-  BlobSet set{{}, common_folder(paths), {}};
-  Names missing;
+  BlobFormat set_format{};
   for (const std::string& path : paths) {
-    std::error_code error;
-    if (!fs::is_regular_file(path, error)) missing.push_back(path);
-  }
-  if (!missing.empty()) {
-    throw std::runtime_error(missing.front() + ": no such file" +
-                             (paths.size() == 1
-                                  ? ""
-                                  : "; " + std::to_string(missing.size()) + " of " +
-                                        std::to_string(paths.size()) + " are missing"));
-  }
-  for (const std::string& path : paths) {
-    const auto format = blob_format(path);
+    const auto format = blob_format(without_query(path));
     if (!format) {
       throw std::runtime_error(
           path +
           ": its name says no format that is read (.tar, .parquet, .tfrecord, .mds, .csv, .tsv, "
           ".jsonl, NAME-00000-of-00128)");
     }
-    if (!set.blobs.empty() && *format != set.format) {
+    if (&path != &paths.front() && *format != set_format) {
       throw std::runtime_error(path + " is " + to_string(*format) + ", and " + paths.front() +
-                               " is " + to_string(set.format) + "; take files of one format");
+                               " is " + to_string(set_format) + "; take files of one format");
     }
-    set.format = *format;
-    set.blobs.push_back(set.root == "." && !path.starts_with("./")
-                            ? path
-                            : path.substr(set.root == "/" ? 1 : set.root.size() + 1));
+    set_format = *format;
   }
-  if (set.format == BlobFormat::list && set.blobs.size() > 1) {
+  if (set_format == BlobFormat::list && paths.size() > 1) {
     throw std::runtime_error(paths[0] + " and " + paths[1] +
                              ": several lists cannot be one data set; join them");
   }
-  return set;
+  const std::string root = common_folder(paths);
+  BlobSet set{set_format, place_at(root, options), {}};
+  for (const std::string& path : paths) {
+    set.blobs.push_back(root == "." && !path.starts_with("./")
+                            ? path
+                            : path.substr(root == "/" ? 1 : root.size() + 1));
+  }
+  const Names missing = set.place->missing(set.blobs);
+  if (missing.empty()) return set;
+  throw std::runtime_error(
+      paths[std::ranges::find(set.blobs, missing.front()) - set.blobs.begin()] + ": no such file" +
+      (paths.size() == 1 ? ""
+                         : "; " + std::to_string(missing.size()) + " of " +
+                               std::to_string(paths.size()) + " are missing"));
 }
 
-std::optional<BlobSet> find_blobs(const std::string& path, Split split) {
-  const auto files = files_of(path);
-  if (!files) return find_in_folder(path, split);
-  const std::string folder = fs::weakly_canonical(folder_of(files->front())).string();
-  return blob_set_of(choose_part(path, folder, *files, split));
+std::optional<BlobSet> find_blobs(const std::string& path, Split split,
+                                  const StoreOptions& options) {
+  const auto files = files_of(path, options);
+  if (!files) return find_at(place_at(path, options), split);
+  const std::string own_name = folder_name(folder_of(files->front()));
+  return blob_set_of(choose_part(path, own_name, *files, split), options);
 }
 
-bool has_blob_parts(const std::string& path) {
-  if (const auto files = files_of(path)) return parts_of(*files).several();
-  const Listing listing = list_folder(path);
-  const auto set = find_in_folder(path, Split::all);
+bool has_blob_parts(const std::string& path, const StoreOptions& options) {
+  if (const auto files = files_of(path, options)) return parts_of(*files).several();
+  const auto set = find_at(place_at(path, options), Split::all);
   if (!set) return false;
   if (parts_of(set->blobs).several()) return true;
   return set->blobs.front().starts_with("train/") ||

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "pipeline/source/blob/blob_place.h"
 #include "pipeline/source/source.h"
+#include "pipeline/store/store_options.h"
 
 namespace stoker {
 
@@ -23,22 +26,31 @@ std::optional<BlobFormat> blob_format(const std::string& file_name);
 
 struct BlobSet {
   BlobFormat format = BlobFormat::tar;
-  std::string root;                // the folder that names are relative to
-  std::vector<std::string> blobs;  // relative to the root, in the order of the samples: by name
+  std::shared_ptr<const BlobPlace> place;
+  std::vector<std::string> blobs;  // relative to the place, in the order of the samples: by name
+  const std::string& root() const { return place->root(); }
 };
 
 // Returns the blobs at `path`: a file; a glob or braces, if there is no such file; or a folder that
 // has blobs, in itself, in the folders of its parts (train; test, val, validation) or in its folder
 // `data`. Returns nullopt for a folder without blobs, or with class folders beside them.
 //
+// `path` may be an address in a store ("s3://bucket/prefix"): a name with the ending of a format is
+// an object, another one a folder; a glob is matched against a list of the objects.
+//
 // With train or test, only blobs of that part are taken, if the folders or the first words of the
 // files' names (train-00001.tar) distinguish parts.
-std::optional<BlobSet> find_blobs(const std::string& path, Split split);
+std::optional<BlobSet> find_blobs(const std::string& path, Split split,
+                                  const StoreOptions& options = {});
 
 // The same for paths of files that are given one by one; their order is kept.
-BlobSet blob_set_of(const std::vector<std::string>& paths);
+BlobSet blob_set_of(const std::vector<std::string>& paths, const StoreOptions& options = {});
+
+// Returns true if an address in a store names objects, by a format's ending, a glob or braces, and
+// no folder.
+bool names_objects(const std::string& address);
 
 // Returns true if the folder, glob or file at `path` has blobs of several parts.
-bool has_blob_parts(const std::string& path);
+bool has_blob_parts(const std::string& path, const StoreOptions& options = {});
 
 }  // namespace stoker

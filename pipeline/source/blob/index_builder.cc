@@ -1,13 +1,10 @@
 #include "pipeline/source/blob/index_builder.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -26,8 +23,6 @@
 namespace stoker {
 namespace {
 
-// More than cores: on a cold disk or a network the threads wait for storage most of the time.
-constexpr size_t kScanThreads = 8;
 constexpr std::chrono::milliseconds kAskAfter{100};  // between two calls of go_on()
 
 void scan(BlobFormat format, BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
@@ -43,15 +38,6 @@ void scan(BlobFormat format, BlobReader& blob, const FieldChoice& fields, Sample
     case BlobFormat::list:
       return scan_list(blob, fields, out);
   }
-}
-
-FileStamp stamp_of_file(const std::string& path) {
-  struct stat status;
-  if (stat(path.c_str(), &status) != 0) {
-    throw std::runtime_error(path + ": " + std::strerror(errno));
-  }
-  if (!S_ISREG(status.st_mode)) throw std::runtime_error(path + ": not a regular file");
-  return file_stamp_of(status);
 }
 
 struct Stopped : std::runtime_error {
@@ -140,7 +126,7 @@ class Merged {
 
  private:
   std::string path_of(size_t blob) const {
-    return request_.set.root + "/" + request_.set.blobs[blob];
+    return request_.set.place->path_of(request_.set.blobs[blob]);
   }
 
   // Pages that can only be unpacked from their beginning make each image cost many.
@@ -191,7 +177,8 @@ class Builder {
 
   void run() {
     const size_t count = request_.set.blobs.size();
-    const size_t thread_count = std::min(kScanThreads, count);
+    const auto at_once = static_cast<size_t>(request_.set.place->scans_at_once());
+    const size_t thread_count = std::min(at_once, count);
     {
       const MutexLock lock(mutex_);
       running_ = thread_count;
@@ -226,8 +213,9 @@ class Builder {
   }
 
   void scan_blob(size_t blob) {
-    const std::string path = request_.set.root + "/" + request_.set.blobs[blob];
-    BlobReader reader(path);
+    const std::string& name = request_.set.blobs[blob];
+    const std::unique_ptr<BlobReader> opened = request_.set.place->open(name);
+    BlobReader& reader = *opened;
     int64_t before = 0;
     reader.set_progress([&](int64_t offset) {
       if (stopped_) throw Stopped();
@@ -246,8 +234,8 @@ class Builder {
     scan(request_.set.format, reader, request_.fields, samples);
     samples.finish();
     wait_for_turn(blob);
-    if (stamp_of_file(path) != stamps_[blob]) {
-      throw std::runtime_error(path + ": it changed while its index was made");
+    if (request_.set.place->stamp(name) != stamps_[blob]) {
+      throw std::runtime_error(reader.path() + ": it changed while its index was made");
     }
     merged_.end_blob(blob, samples);
     done_bytes_ += stamps_[blob].bytes - before;
@@ -318,11 +306,7 @@ class Builder {
 
 }  // namespace
 
-std::vector<FileStamp> stamps_of(const BlobSet& set) {
-  std::vector<FileStamp> stamps;
-  for (const std::string& blob : set.blobs) stamps.push_back(stamp_of_file(set.root + "/" + blob));
-  return stamps;
-}
+std::vector<FileStamp> stamps_of(const BlobSet& set) { return set.place->stamps(set.blobs); }
 
 void build_index(const BlobIndexRequest& request, const std::vector<FileStamp>& stamps,
                  const std::string& key, const std::string& path) {
@@ -330,7 +314,7 @@ void build_index(const BlobIndexRequest& request, const std::vector<FileStamp>& 
   Builder builder(request, stamps, writer);
   builder.run();
   if (writer.samples() == 0) {
-    throw std::runtime_error(request.set.root + "/" + request.set.blobs.front() +
+    throw std::runtime_error(request.set.place->path_of(request.set.blobs.front()) +
                              (request.set.blobs.size() == 1
                                   ? ": it has no samples"
                                   : " and " + std::to_string(request.set.blobs.size() - 1) +

@@ -14,6 +14,11 @@ namespace {
 // A jump reads one page. Whoever goes on where the last piece ended gets larger and larger pieces.
 constexpr int64_t kFirstPiece = 4 << 10;
 constexpr int64_t kLargestPiece = 1 << 20;
+// Of a blob behind a network, where a round costs as much as many bytes: of a tar's member, the
+// first piece has the headers before and after a label.
+constexpr int64_t kLargestPieceFromAfar = 8 << 20;
+// What lies so little behind the last piece is read together with what is between.
+constexpr int64_t kReadThroughFromAfar = 32 << 10;
 
 }  // namespace
 
@@ -36,6 +41,9 @@ BlobReader::BlobReader(const std::string& path) : path_(path) {
   size_ = status.st_size;
 }
 
+BlobReader::BlobReader(const std::string& name, int64_t size, ReadAt read_at)
+    : path_(name), read_at_(std::move(read_at)), size_(size) {}
+
 BlobReader::BlobReader(const std::string& name, std::span<const uint8_t> bytes)
     : path_(name), size_(static_cast<int64_t>(bytes.size())), memory_(bytes) {}
 
@@ -52,7 +60,7 @@ std::span<const uint8_t> BlobReader::read(int64_t offset, int64_t length, const 
     fail(offset, std::string(what) + " of " + std::to_string(length) +
                      " bytes is needed here, and the file ends at byte " + std::to_string(size_));
   }
-  if (descriptor_ < 0) {
+  if (descriptor_ < 0 && !read_at_) {
     return memory_.subspan(static_cast<size_t>(offset), static_cast<size_t>(length));
   }
   const int64_t in_window = offset - window_at_;
@@ -64,27 +72,38 @@ std::span<const uint8_t> BlobReader::read(int64_t offset, int64_t length, const 
 
 std::span<const uint8_t> BlobReader::fill_window(int64_t offset, int64_t length) {
   const int64_t end = window_at_ + window_bytes_;
-  const bool goes_on = window_bytes_ > 0 && offset >= window_at_ && offset <= end;
-  const int64_t piece = goes_on ? std::min(2 * window_bytes_, kLargestPiece) : kFirstPiece;
+  const int64_t largest = read_at_ ? kLargestPieceFromAfar : kLargestPiece;
+  const int64_t reach = read_at_ ? kReadThroughFromAfar : 0;
+  const bool goes_on = window_bytes_ > 0 && offset >= window_at_ && offset <= end + reach;
+  const int64_t piece = goes_on ? std::min(2 * window_bytes_, largest) : kFirstPiece;
   const int64_t wanted = std::min(std::max(piece, length), size_ - offset);
   if (std::ssize(window_) < wanted) window_.resize(static_cast<size_t>(wanted));
   if (progress_) progress_(offset);
   window_bytes_ = 0;
   window_at_ = offset;
-  while (window_bytes_ < wanted) {
-    const ssize_t count =
-        pread(descriptor_, window_.data() + window_bytes_,
-              static_cast<size_t>(wanted - window_bytes_), offset + window_bytes_);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(offset + window_bytes_, std::string("read: ") + std::strerror(errno));
-    if (count == 0) break;
-    window_bytes_ += count;
+  if (read_at_) {
+    read_at_(offset, {window_.data(), static_cast<size_t>(wanted)});
+    window_bytes_ = wanted;
+  } else {
+    read_file(wanted);
   }
   if (window_bytes_ < length) {
     fail(offset,
          "the file became shorter than " + std::to_string(size_) + " bytes while it was read");
   }
   return {window_.data(), static_cast<size_t>(length)};
+}
+
+void BlobReader::read_file(int64_t wanted) {
+  while (window_bytes_ < wanted) {
+    const int64_t at = window_at_ + window_bytes_;
+    const ssize_t count = pread(descriptor_, window_.data() + window_bytes_,
+                                static_cast<size_t>(wanted - window_bytes_), at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(at, std::string("read: ") + std::strerror(errno));
+    if (count == 0) break;
+    window_bytes_ += count;
+  }
 }
 
 }  // namespace stoker

@@ -18,11 +18,17 @@ class BlobError : public std::runtime_error {
   BlobError(const std::string& path, int64_t offset, const std::string& reason);
 };
 
+// Reads a blob that is no local file: fills `out` from `offset` on, or throws.
+using ReadAt = std::function<void(int64_t offset, std::span<uint8_t> out)>;
+
 class BlobReader {
  public:
   // Opens a file. Throws std::runtime_error with the path and the system's reason; also for what is
   // not a regular file, which is never waited for.
   explicit BlobReader(const std::string& path);
+  // Reads a blob of `size` bytes through a function; `name` stands in errors. Each call costs a
+  // round to a server: a jump reads more, and so does whoever goes on.
+  BlobReader(const std::string& name, int64_t size, ReadAt read_at);
   // Reads from memory that outlives this; `name` stands in errors.
   BlobReader(const std::string& name, std::span<const uint8_t> bytes);
   ~BlobReader();
@@ -43,9 +49,11 @@ class BlobReader {
 
  private:
   std::span<const uint8_t> fill_window(int64_t offset, int64_t length);
+  void read_file(int64_t wanted);
 
   const std::string path_;
   int descriptor_ = -1;
+  const ReadAt read_at_;  // instead of a descriptor
   int64_t size_ = 0;
   std::span<const uint8_t> memory_;  // a blob in memory
   std::vector<uint8_t> window_;      // what was read last from a file

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -385,25 +384,24 @@ std::vector<ShardEntry> parse_index(const Json& json) {
   return entries;
 }
 
-std::string check_shard(const std::string& folder, const ShardEntry& shard) {
-  const std::string path = folder + "/" + shard.basename;
+using BytesOf = std::function<int64_t(const std::string& name)>;
+
+void check_shard(const std::string& folder, const ShardEntry& shard, const BytesOf& bytes_of) {
   const std::string shown = folder + "/" + printable_name(shard.basename);
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) {
-    if (!shard.zip_basename.empty() && fs::is_regular_file(folder + "/" + shard.zip_basename)) {
+  const int64_t bytes = bytes_of(shard.basename);
+  if (bytes < 0) {
+    if (!shard.zip_basename.empty() && bytes_of(shard.zip_basename) >= 0) {
       throw std::runtime_error(folder + "/" + printable_name(shard.zip_basename) +
                                ": the shard is compressed; decompress it, or write it without "
                                "compression");
     }
     throw std::runtime_error(shown + ": index.json lists this shard, and it is not there");
   }
-  const auto bytes = static_cast<int64_t>(fs::file_size(path));
   if (bytes != shard.bytes) {
     throw std::runtime_error(shown + ": has " + std::to_string(bytes) +
                              " bytes, and index.json says " + std::to_string(shard.bytes) +
                              "; it is incomplete, or another shard");
   }
-  return path;
 }
 
 }  // namespace
@@ -434,11 +432,10 @@ void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
   }
 }
 
-std::vector<std::string> mds_shards(const std::string& folder) {
+std::vector<std::string> mds_shards(const std::string& folder, const std::string& index,
+                                    const BytesOf& bytes_of) {
   const std::string path = folder + "/index.json";
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error(path + ": cannot be opened");
-  const Json json = Json::parse(file, nullptr, false);
+  const Json json = Json::parse(index, nullptr, false);
   if (json.is_discarded()) throw std::runtime_error(path + ": cannot be read as JSON");
   std::vector<ShardEntry> entries;
   try {
@@ -447,7 +444,10 @@ std::vector<std::string> mds_shards(const std::string& folder) {
     throw std::runtime_error(path + ": " + error.what());
   }
   std::vector<std::string> shards;
-  for (const ShardEntry& entry : entries) shards.push_back(check_shard(folder, entry));
+  for (const ShardEntry& entry : entries) {
+    check_shard(folder, entry, bytes_of);
+    shards.push_back(entry.basename);
+  }
   return shards;
 }
 

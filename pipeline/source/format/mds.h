@@ -5,6 +5,8 @@
 // (u32) for each column whose values differ in size, then the value of each column.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,9 +22,13 @@ namespace stoker {
 // is_target_encoding() in mds_target.h. Throws BlobError.
 void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out);
 
-// Returns the paths of the shards that `folder`/index.json lists, in its order. Throws
-// std::runtime_error with a path if the index is damaged, if a shard is not MDS, is missing, has
-// another number of bytes than the index says, or is there only in a compressed form.
-std::vector<std::string> mds_shards(const std::string& folder);
+// Returns the names of the shards that an index.json with this content lists, in its order.
+// `folder` is where it lies, for messages; bytes_of() says how many bytes a file there has, -1: it
+// is not there. Throws std::runtime_error with a path if the index is damaged, if a shard is not
+// MDS, is missing, has another number of bytes than the index says, or is there only in a
+// compressed form.
+std::vector<std::string> mds_shards(
+    const std::string& folder, const std::string& index,
+    const std::function<int64_t(const std::string& name)>& bytes_of);
 
 }  // namespace stoker

@@ -1,0 +1,16 @@
+#include "pipeline/source/blob/blob_place.h"
+
+namespace stoker {
+
+std::string BlobPlace::path_of(const std::string& name) const {
+  if (name.empty()) return root();
+  return root() == "/" ? "/" + name : root() + "/" + name;
+}
+
+std::string BlobPlace::read_whole(const std::string& name) const {
+  const std::unique_ptr<BlobReader> blob = open(name);
+  const auto bytes = blob->read(0, blob->size(), "the whole file");
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace stoker

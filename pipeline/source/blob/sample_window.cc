@@ -1,0 +1,377 @@
+#include "pipeline/source/blob/sample_window.h"
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <list>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "staging/mutex.h"
+
+namespace stoker {
+namespace {
+
+// A gap of so many bytes costs less than another request does (and a data set that is paid by the
+// byte hardly more: the headers between two members of a tar); a joined range stays short enough
+// that its first sample does not wait long for its last.
+constexpr int64_t kLargestGap = 8 << 10;
+constexpr int64_t kLargestJoined = 2 << 20;
+// Samples are asked for in bursts of this part of the window, so that those that lie near each
+// other are seen together.
+constexpr int64_t kBurst = 8;
+// Samples that were taken stay for a while, in a part of the window: if a pair of rows is mixed and
+// only the first sample was here, both are read again.
+constexpr size_t kMostTaken = 64;
+constexpr int64_t kTakenPart = 8;
+// Keeps the table of announced samples small where samples are tiny.
+constexpr size_t kMostAnnounced = 64 << 10;
+
+}  // namespace
+
+struct SampleWindow::Impl {
+  enum class State : uint8_t { queued, sent, here, failed };
+
+  // One range of one object, for one sample or several.
+  struct Range {
+    std::shared_ptr<const StoredObject> object;
+    int64_t offset = 0, length = 0;
+    State state = State::queued;
+    int users = 0;         // announced and taken samples
+    bool counted = false;  // in held_bytes
+    std::unique_ptr<uint8_t[]> bytes;
+    std::exception_ptr error;
+    int64_t end() const { return offset + length; }
+  };
+  using SharedRange = std::shared_ptr<Range>;
+
+  // A sample in a range; `offset` is in the object.
+  struct Sample {
+    SharedRange range;
+    int64_t offset = 0, length = 0;
+    int follower = 0;
+    std::span<const uint8_t> bytes() const {
+      return {range->bytes.get() + (offset - range->offset), static_cast<size_t>(length)};
+    }
+  };
+
+  struct Follower {
+    int number = 0;
+    SampleSequence next;
+    bool ended = false;
+    int64_t held_bytes = 0;  // of its samples
+  };
+
+  class Following final : public LookAhead {
+   public:
+    Following(Impl& impl, int number) : impl_(impl), number_(number) {}
+    ~Following() override { impl_.leave(number_); }
+
+   private:
+    Impl& impl_;
+    const int number_;
+  };
+
+  const Locate locate;
+  const int64_t most_bytes;
+
+  mutable Mutex mutex;
+  CondVar changed;
+  // By sample and the number of its announcement: a sample may be announced several times.
+  std::map<std::pair<SampleId, int64_t>, Sample> announced GUARDED_BY(mutex);
+  std::deque<std::pair<SampleId, Sample>> taken GUARDED_BY(mutex);  // the last ones
+  // Samples that were read before their announcement; it will be passed over.
+  std::unordered_map<SampleId, int> early GUARDED_BY(mutex);
+  std::list<Follower> followers GUARDED_BY(mutex);
+  std::deque<SharedRange> queue GUARDED_BY(mutex);  // in the order of need; some are sent already
+  // Those of the queue, by object and offset.
+  std::map<std::pair<const StoredObject*, int64_t>, SharedRange> queued GUARDED_BY(mutex);
+  int64_t held_bytes GUARDED_BY(mutex) = 0;
+  int64_t taken_bytes GUARDED_BY(mutex) = 0;
+  int64_t announcements GUARDED_BY(mutex) = 0;
+  int followers_so_far GUARDED_BY(mutex) = 0;
+  int waiting GUARDED_BY(mutex) = 0;  // threads in read()
+
+  ObjectReader reader;  // last: its callbacks use all of the above until it is destroyed
+
+  Impl(std::shared_ptr<const ObjectStore> store, const StoreOptions& options, Locate locate_in)
+      : locate(std::move(locate_in)),
+        most_bytes(options.read_ahead_bytes),
+        reader(std::move(store), options) {
+    reader.set_room_hook([this] { go_on(); });
+  }
+
+  // ---- Announcements
+
+  // Announces what fits, and sends what may be sent.
+  void go_on() {
+    std::vector<SharedRange> to_send;
+    const int room = reader.room();
+    {
+      const MutexLock lock(mutex);
+      announce();
+      while (std::ssize(to_send) < room && !queue.empty()) {
+        SharedRange range = std::move(queue.front());
+        queue.pop_front();
+        if (range->state != State::queued || range->users == 0) continue;
+        mark_sent(range);
+        to_send.push_back(std::move(range));
+      }
+    }
+    for (const SharedRange& range : to_send) send(range, false);
+  }
+
+  void announce() REQUIRES(mutex) {
+    const bool is_low = most_bytes - held_bytes >= most_bytes / kBurst;
+    if (!is_low && waiting == 0) return;
+    bool any = true;
+    while (any && announced.size() < kMostAnnounced) {
+      any = false;
+      // In turn, so that none waits for the others.
+      for (Follower& follower : followers) any = announce_next(follower) || any;
+    }
+  }
+
+  bool announce_next(Follower& follower) REQUIRES(mutex) {
+    const auto share = most_bytes / static_cast<int64_t>(followers.size());
+    if (follower.ended || follower.held_bytes >= share) return false;
+    if (held_bytes >= most_bytes && follower.held_bytes > 0) return false;
+    SampleId id = 0;
+    const NextSample next = follower.next(id);
+    if (next == NextSample::end) follower.ended = true;
+    if (next != NextSample::found) return false;
+    if (const auto was_early = early.find(id); was_early != early.end()) {
+      if (--was_early->second == 0) early.erase(was_early);
+      return true;
+    }
+    const StoredPlaceOfSample place = locate(id);
+    if (!place.object || place.length <= 0) return true;  // read() reports it
+    const std::pair key(id, announcements++);
+    follower.held_bytes += place.length;
+    Sample sample{range_for(id, place), place.offset, place.length, follower.number};
+    ++sample.range->users;
+    announced.emplace(key, std::move(sample));
+    return true;
+  }
+
+  // Returns a range that has the sample: one that is there, a longer one of the queue, or a new
+  // one.
+  SharedRange range_for(SampleId id, const StoredPlaceOfSample& place) REQUIRES(mutex) {
+    const auto same = announced.lower_bound({id, 0});
+    if (same != announced.end() && same->first.first == id &&
+        same->second.range->state != State::failed) {
+      return same->second.range;
+    }
+    if (SharedRange range = join(place)) return range;
+    auto range = std::make_shared<Range>();
+    range->object = place.object;
+    range->offset = place.offset;
+    count(*range, place.length);
+    queued[{place.object.get(), place.offset}] = range;
+    queue.push_back(range);
+    return range;
+  }
+
+  SharedRange join(const StoredPlaceOfSample& place) REQUIRES(mutex) {
+    const auto behind = queued.lower_bound({place.object.get(), place.offset});
+    SharedRange range;
+    if (behind != queued.end()) range = extend(behind, place);
+    if (!range && behind != queued.begin()) range = extend(std::prev(behind), place);
+    return range;
+  }
+
+  // Makes a range of the queue longer if the sample lies near it, or returns nullptr.
+  SharedRange extend(decltype(queued)::iterator at, const StoredPlaceOfSample& place)
+      REQUIRES(mutex) {
+    SharedRange range = at->second;
+    if (range->object != place.object) return nullptr;
+    const int64_t begin = std::min(range->offset, place.offset);
+    const int64_t end = std::max(range->end(), place.offset + place.length);
+    const int64_t more = end - begin - range->length;
+    if (more - place.length > kLargestGap || (more > 0 && end - begin > kLargestJoined)) {
+      return nullptr;
+    }
+    queued.erase(at);
+    range->offset = begin;
+    count(*range, more);
+    queued[{range->object.get(), begin}] = range;
+    return range;
+  }
+
+  void count(Range& range, int64_t more) REQUIRES(mutex) {
+    range.length += more;
+    range.counted = true;
+    held_bytes += more;
+  }
+
+  void mark_sent(const SharedRange& range) REQUIRES(mutex) {
+    range->state = State::sent;
+    queued.erase({range->object.get(), range->offset});
+    range->bytes = std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(range->length));
+  }
+
+  // REQUIRES: mark_sent(), and no lock: the reader's callbacks take it.
+  void send(const SharedRange& range, bool urgent) {
+    reader.read(*range->object, range->offset,
+                {range->bytes.get(), static_cast<size_t>(range->length)}, urgent,
+                [this, range](const std::exception_ptr& error) {
+                  {
+                    const MutexLock lock(mutex);
+                    range->error = error;
+                    range->state = error ? State::failed : State::here;
+                    if (waiting > 0) changed.notify_all();
+                  }
+                  go_on();
+                });
+  }
+
+  void leave(int number) {
+    {
+      const MutexLock lock(mutex);
+      for (auto it = announced.begin(); it != announced.end();) {
+        if (it->second.follower == number) {
+          release(it->second.range);
+          it = announced.erase(it);
+        } else {
+          ++it;
+        }
+      }
+      followers.remove_if([&](const Follower& follower) { return follower.number == number; });
+      if (followers.empty()) {
+        early.clear();
+        while (!taken.empty()) drop_taken();
+      }
+    }
+    go_on();
+  }
+
+  // ---- Reading
+
+  bool read(SampleId id, MayWait may_wait,
+            const std::function<bool(std::span<const uint8_t>)>& use) {
+    Sample sample;
+    {
+      MutexLock lock(mutex);
+      const auto found = announced.lower_bound({id, 0});
+      if (found != announced.end() && found->first.first == id) {
+        const State state = found->second.range->state;
+        if (may_wait == MayWait::no && state != State::here) return false;
+        sample = take(found);
+      } else if (!find_taken(id, sample)) {
+        if (may_wait == MayWait::no) return false;
+        if (!followers.empty()) ++early[id];
+      }
+    }
+    if (!sample.range) sample = unannounced(id);
+    if (!sample.range) return false;
+    wait_for(sample.range);
+    const bool is_used = use(sample.bytes());
+    go_on();
+    return is_used;
+  }
+
+  // The sample stays in `taken`, and so does what is held of its range.
+  Sample take(decltype(announced)::iterator at) REQUIRES(mutex) {
+    const Sample sample = at->second;
+    for (Follower& follower : followers) {
+      if (follower.number == sample.follower) follower.held_bytes -= sample.length;
+    }
+    taken.emplace_back(at->first.first, sample);
+    taken_bytes += sample.range->length;
+    announced.erase(at);
+    while (taken.size() > kMostTaken || taken_bytes > most_bytes / kTakenPart) drop_taken();
+    return sample;
+  }
+
+  void drop_taken() REQUIRES(mutex) {
+    const Sample& oldest = taken.front().second;
+    taken_bytes -= oldest.range->length;
+    release(oldest.range);
+    taken.pop_front();
+  }
+
+  bool find_taken(SampleId id, Sample& sample) REQUIRES(mutex) {
+    const auto found = std::find_if(taken.rbegin(), taken.rend(),
+                                    [&](const auto& entry) { return entry.first == id; });
+    if (found == taken.rend() || found->second.range->state != State::here) return false;
+    sample = found->second;
+    return true;
+  }
+
+  void release(const SharedRange& range) REQUIRES(mutex) {
+    if (--range->users > 0 || !range->counted) return;
+    held_bytes -= range->length;
+    if (range->state == State::queued) queued.erase({range->object.get(), range->offset});
+  }
+
+  // A range of its own, which is not counted: whoever reads holds one at a time.
+  Sample unannounced(SampleId id) {
+    const StoredPlaceOfSample place = locate(id);
+    if (!place.object) return {};
+    const auto range = std::make_shared<Range>();
+    range->object = place.object;
+    range->offset = place.offset;
+    range->length = place.length;
+    return {range, place.offset, place.length, 0};
+  }
+
+  void wait_for(const SharedRange& range) {
+    bool is_mine = false;
+    {
+      const MutexLock lock(mutex);
+      if (range->state == State::queued) {
+        mark_sent(range);
+        is_mine = true;
+      }
+    }
+    if (is_mine) send(range, true);
+    MutexLock lock(mutex);
+    if (range->state == State::sent) {
+      if (waiting++ == 0) reader.set_starving(true);
+      while (range->state == State::sent) changed.wait(lock);
+      if (--waiting == 0) reader.set_starving(false);
+    }
+    if (range->error) std::rethrow_exception(range->error);
+  }
+};
+
+SampleWindow::SampleWindow(std::shared_ptr<const ObjectStore> store, const StoreOptions& options,
+                           Locate locate)
+    : impl_(std::make_unique<Impl>(std::move(store), options, std::move(locate))) {}
+SampleWindow::~SampleWindow() = default;
+
+std::unique_ptr<LookAhead> SampleWindow::look_ahead(SampleSequence next) {
+  int number = 0;
+  {
+    const MutexLock lock(impl_->mutex);
+    number = ++impl_->followers_so_far;
+    impl_->followers.push_back({number, std::move(next)});
+  }
+  impl_->go_on();
+  return std::make_unique<Impl::Following>(*impl_, number);
+}
+
+bool SampleWindow::read(SampleId id, MayWait may_wait,
+                        const std::function<bool(std::span<const uint8_t> bytes)>& use) {
+  return impl_->read(id, may_wait, use);
+}
+
+bool SampleWindow::read_pieces(SampleId id, MayWait may_wait, std::span<const BytePiece> pieces) {
+  return read(id, may_wait, [&](std::span<const uint8_t> stored) {
+    return std::all_of(pieces.begin(), pieces.end(), [&](const BytePiece& piece) {
+      if (piece.offset < 0 || std::ssize(piece.out) > std::ssize(stored) - piece.offset) {
+        return false;
+      }
+      const auto from = stored.subspan(static_cast<size_t>(piece.offset), piece.out.size());
+      std::copy(from.begin(), from.end(), piece.out.begin());
+      return true;
+    });
+  });
+}
+
+int64_t SampleWindow::bytes() const { return impl_->most_bytes; }
+StoreStats SampleWindow::stats() const { return impl_->reader.stats(); }
+
+}  // namespace stoker

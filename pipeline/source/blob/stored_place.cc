@@ -1,0 +1,227 @@
+#include "pipeline/source/blob/stored_place.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "pipeline/digest.h"
+#include "pipeline/parallel.h"
+#include "pipeline/source/blob/stored_source.h"
+#include "pipeline/store/url_text.h"
+
+namespace stoker {
+namespace {
+
+// Threads that wait for answers while objects are looked up or shards scanned; they do little else.
+constexpr int kWaiting = 64;
+
+std::string with_slash(const std::string& key) {
+  return key.empty() || key.ends_with('/') ? key : key + "/";
+}
+
+std::string without_slash(std::string key) {
+  while (key.ends_with('/')) key.pop_back();
+  return key;
+}
+
+// Returns what of a pattern is a prefix of all that it stands for.
+std::string fixed_part(const std::string& pattern) {
+  return pattern.substr(0, pattern.find_first_of("*?[\\"));
+}
+
+}  // namespace
+
+StoredPlace::StoredPlace(const StoreAddress& folder, const StoreOptions& options)
+    : store_(open_store(folder, options)),
+      prefix_(with_slash(folder.key)),
+      root_(without_slash(store_->address_of(folder.key))),
+      kind_(folder.kind),
+      options_(options),
+      reader_(std::make_unique<ObjectReader>(store_, options)) {
+  reader_->set_starving(true);  // a scan waits for everything that it reads
+}
+
+BlobListing StoredPlace::list(const std::string& folder) const {
+  const std::string prefix = with_slash(prefix_ + folder);
+  BlobListing listing;
+  for (const StoredObject& object : store_->list_folder(prefix)) {
+    std::string name = object.key.substr(prefix.size());
+    if (name.empty() || name.starts_with('.')) continue;
+    const bool is_folder = name.ends_with('/');
+    if (is_folder) name.pop_back();
+    (is_folder ? listing.folders : listing.files).push_back(std::move(name));
+  }
+  if (listing.files.empty() && listing.folders.empty() && folder.empty()) {
+    throw StoreError(root_ + ": no object's key begins with " + prefix);
+  }
+  std::sort(listing.files.begin(), listing.files.end());
+  std::sort(listing.folders.begin(), listing.folders.end());
+  return listing;
+}
+
+bool StoredPlace::has_file(const std::string& folder,
+                           const std::function<bool(const std::string& name)>& wanted) const {
+  const std::string prefix = with_slash(prefix_ + folder);
+  bool found = false;
+  store_->list(prefix, [&](const StoredObject& object) {
+    const std::string name = object.key.substr(prefix.size());
+    found = name.find('/') == std::string::npos && wanted(name);
+    return !found;
+  });
+  return found;
+}
+
+std::vector<StoredObject> StoredPlace::look_up(const std::vector<std::string>& names) const {
+  std::vector<StoredObject> objects(names.size());
+  const auto count = static_cast<int64_t>(names.size());
+  const auto one = [&](int, int64_t i) {
+    const std::string& name = names[static_cast<size_t>(i)];
+    StoredObject& object = objects[static_cast<size_t>(i)];
+    {
+      const MutexLock lock(mutex_);
+      if (const auto seen = seen_.find(name); seen != seen_.end()) {
+        object = seen->second;
+        return;
+      }
+    }
+    if (!store_->stat(prefix_ + name, object)) object.bytes = -1;
+    const MutexLock lock(mutex_);
+    if (object.bytes >= 0) object = seen_.try_emplace(name, object).first->second;
+  };
+  for_each_parallel(
+      count, static_cast<int>(std::min<int64_t>(count, kWaiting)), [] { return 0; }, one);
+  return objects;
+}
+
+std::vector<std::string> StoredPlace::missing(const std::vector<std::string>& names) const {
+  const std::vector<StoredObject> objects = look_up(names);
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (objects[i].bytes < 0) missing.push_back(names[i]);
+  }
+  return missing;
+}
+
+std::vector<FileStamp> StoredPlace::stamps(const std::vector<std::string>& names) const {
+  const std::vector<StoredObject> objects = look_up(names);
+  std::vector<FileStamp> stamps;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (objects[i].bytes < 0) throw StoreError(path_of(names[i]) + ": no such object");
+    stamps.push_back(stamp_of(objects[i]));
+  }
+  return stamps;
+}
+
+int64_t StoredPlace::bytes_of(const std::string& name) const {
+  return look_up({name}).front().bytes;
+}
+
+StoredObject StoredPlace::object(const std::string& name) const {
+  StoredObject object = look_up({name}).front();
+  if (object.bytes < 0) throw StoreError(path_of(name) + ": no such object");
+  return object;
+}
+
+std::unique_ptr<BlobReader> StoredPlace::open(const std::string& name) const {
+  const StoredObject found = object(name);
+  return std::make_unique<BlobReader>(path_of(name), found.bytes,
+                                      [this, found](int64_t offset, std::span<uint8_t> out) {
+                                        if (!out.empty()) reader_->read_now(found, offset, out);
+                                      });
+}
+
+int StoredPlace::scans_at_once() const { return kWaiting; }
+
+std::unique_ptr<Source> StoredPlace::make_source(std::unique_ptr<BlobIndex> index) const {
+  const std::vector<StoredObject> blobs = look_up(index->table().blobs);
+  ObjectStates files = files_of(*index);
+  const auto key_of_listed = [self = shared_from_this()](const std::string& path) {
+    return self->key_of(self->name_of_listed(path));
+  };
+  return std::make_unique<StoredSource>(root_, std::move(index), blobs, std::move(files),
+                                        key_of_listed, store_, options_);
+}
+
+ObjectStates StoredPlace::files_of(const BlobIndex& index) const {
+  ObjectStates files;
+  const BlobIndex::Found first = index.find(0);
+  if (first.segment == nullptr || first.entry.storage() != BlobStorage::file) return files;
+  std::vector<std::string> names;
+  for (SampleId id = 0; id < index.size(); ++id) {
+    const BlobIndex::Found found = index.find(id);
+    names.push_back(found.segment == nullptr ? "" : name_of_listed(std::string(index.name(found))));
+  }
+  int64_t missing = 0;
+  std::string first_missing;
+  const std::vector<StoredObject> objects = look_up_many(names);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (objects[i].bytes < 0 && ++missing == 1) first_missing = names[i];
+    files.add(objects[i]);
+  }
+  if (missing == 0) return files;
+  throw StoreError(path_of(first_missing) + ": the list names it, and it is not there; " +
+                   std::to_string(missing) + " of " + std::to_string(names.size()) +
+                   " are missing");
+}
+
+std::string StoredPlace::name_of_listed(const std::string& path) const {
+  const std::string name = std::filesystem::path(path).lexically_normal().generic_string();
+  if (name.starts_with('/') || name == ".." || name.starts_with("../") || is_store_address(path)) {
+    throw StoreError(root_ + ": its list names " + path +
+                     "; a list in a store names objects below its own folder");
+  }
+  return kind_ == StoreAddress::Kind::http ? percent_encode(name, Slash::keep) : name;
+}
+
+std::vector<StoredObject> StoredPlace::look_up_many(const std::vector<std::string>& names) const {
+  // A page of a list has a thousand objects, and costs about as much as one that is looked up.
+  constexpr size_t kWorthAList = 1'000;
+  if (names.size() < kWorthAList || kind_ == StoreAddress::Kind::http) return look_up(names);
+  std::vector<size_t> order(names.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return names[a] < names[b]; });
+  std::vector<StoredObject> objects(names.size());
+  auto next = order.begin();
+  each_object("", [&](std::string_view name, const StoredObject& object) {
+    while (next != order.end() && names[*next] < name) ++next;
+    for (; next != order.end() && names[*next] == name; ++next) objects[*next] = object;
+    return next != order.end();
+  });
+  return objects;
+}
+
+void StoredPlace::each_object(
+    const std::string& prefix,
+    const std::function<bool(std::string_view name, const StoredObject&)>& found) const {
+  store_->list(prefix_ + prefix, [&](const StoredObject& object) {
+    return found(std::string_view(object.key).substr(prefix_.size()), object);
+  });
+}
+
+std::shared_ptr<const StoredPlace> stored_place(const std::string& address,
+                                                const StoreOptions& options) {
+  return std::make_shared<StoredPlace>(parse_address(address), options);
+}
+
+std::vector<std::string> stored_matches(const std::string& pattern, const StoreOptions& options) {
+  StoreAddress address = parse_address(pattern);
+  const std::string wanted = std::exchange(address.key, fixed_part(address.key));
+  const auto store = open_store(address, options);
+  std::vector<std::string> found;
+  store->list(address.key, [&](const StoredObject& object) {
+    if (fnmatch(wanted.c_str(), object.key.c_str(), FNM_PATHNAME) == 0) {
+      found.push_back(store->address_of(object.key));
+    }
+    return true;
+  });
+  return found;
+}
+
+FileStamp stamp_of(const StoredObject& object) {
+  constexpr int kBits = 60;  // 2^60 ns are a time in 2006
+  return {object.bytes, static_cast<int64_t>(text_digest(object.version) >> (64 - kBits))};
+}
+
+}  // namespace stoker

@@ -1,0 +1,84 @@
+#include "pipeline/source/blob/stored_source.h"
+
+#include <cstring>
+
+#include "pipeline/source/blob/stored_place.h"
+
+namespace stoker {
+
+StoredSource::StoredSource(const std::string& root, std::unique_ptr<BlobIndex> index,
+                           const std::vector<StoredObject>& blobs, ObjectStates files,
+                           std::function<std::string(const std::string&)> key_of_listed,
+                           std::shared_ptr<const ObjectStore> store, const StoreOptions& options)
+    : IndexedSource(root, std::move(index)),
+      files_(std::move(files)),
+      key_of_listed_(std::move(key_of_listed)),
+      window_(std::move(store), options, [this](SampleId id) { return locate(id); }) {
+  for (const StoredObject& blob : blobs) {
+    blobs_.push_back(std::make_shared<const StoredObject>(blob));
+  }
+}
+
+StoredObject StoredSource::file(SampleId id, const BlobIndex::Found& found) const {
+  return files_.object(id, key_of_listed_(std::string(index().name(found))));
+}
+
+StoredPlaceOfSample StoredSource::locate(SampleId id) const {
+  const BlobIndex::Found found = index().find(id);
+  if (found.segment == nullptr) return {};
+  if (found.entry.storage() == BlobStorage::file) {
+    auto object = std::make_shared<const StoredObject>(file(id, found));
+    const int64_t bytes = object->bytes;
+    return {std::move(object), 0, bytes};
+  }
+  const Place place = place_of(found);
+  if (!place.ok) return {};
+  return {blobs_[static_cast<size_t>(found.segment->blob)], found.entry.offset(),
+          static_cast<int64_t>(place.stored)};
+}
+
+bool StoredSource::read(SampleId id, MayWait may_wait, std::vector<uint8_t>& buffer,
+                        std::span<const uint8_t>& bytes, ReadStatus& status) const {
+  const BlobIndex::Found found = index().find(id);
+  if (found.segment == nullptr) return false;
+  const bool is_file = found.entry.storage() == BlobStorage::file;
+  const Place place = is_file ? Place{true} : place_of(found);
+  return place.ok && window_.read(id, may_wait, [&](std::span<const uint8_t> stored) {
+    const size_t room = stored.size() + place.unpacked;
+    if (buffer.size() < room) buffer.resize(room);
+    std::memcpy(buffer.data(), stored.data(), stored.size());
+    bytes = {buffer.data(), stored.size()};
+    if (!is_file) status = finish(found.entry, place, buffer, bytes);
+    return true;
+  });
+}
+
+ReadStatus StoredSource::read(SampleId id, std::vector<uint8_t>& buffer,
+                              std::span<const uint8_t>& bytes) const {
+  ReadStatus status;
+  return read(id, MayWait::yes, buffer, bytes, status) ? status : damaged();
+}
+
+bool StoredSource::read_cached(SampleId id, std::vector<uint8_t>& buffer,
+                               std::span<const uint8_t>& bytes) const {
+  ReadStatus status;
+  return read(id, MayWait::no, buffer, bytes, status) && status.ok;
+}
+
+FileStamp StoredSource::stamp(SampleId id) const {
+  const BlobIndex::Found found = index().find(id);
+  if (found.segment == nullptr || found.entry.is_packed()) return {};
+  if (found.entry.storage() == BlobStorage::file) return stamp_of(file(id, found));
+  return table().stamps[static_cast<size_t>(found.segment->blob)];
+}
+
+bool StoredSource::read_pieces(SampleId id, const FileStamp& wanted,
+                               std::span<const BytePiece> pieces, MayWait may_wait) const {
+  return wanted.is_known() && stamp(id) == wanted && window_.read_pieces(id, may_wait, pieces);
+}
+
+std::unique_ptr<LookAhead> StoredSource::look_ahead(SampleSequence next) const {
+  return window_.look_ahead(std::move(next));
+}
+
+}  // namespace stoker

@@ -1,0 +1,72 @@
+#include "pipeline/source/indexed_folder.h"
+
+#include "pipeline/printable_name.h"
+#include "pipeline/source/known_names.h"
+#include "pipeline/source/label_digest.h"
+
+namespace stoker {
+namespace {
+
+std::string files_of(const FolderRemark& remark) {
+  const std::string extension =
+      remark.extension.empty() ? "" : printable_name(remark.extension) + " ";
+  return std::to_string(remark.files) + " " + extension + (remark.files == 1 ? "file" : "files") +
+         (remark.extension.empty() ? " without an extension" : "");
+}
+
+std::vector<SourceNote> notes_of(const FolderIndex& index) {
+  std::vector<SourceNote> notes;
+  const auto add = [&](const char* reason, const FolderRemark& remark, const std::string& text) {
+    notes.push_back({reason, remark.files, printable_name(remark.first), text});
+  };
+  const auto is_or_are = [](const FolderRemark& remark) {
+    return remark.files == 1 ? " is" : " are";
+  };
+  for (const FolderRemark& remark : index.left_out) {
+    add("left_out", remark,
+        files_of(remark) + is_or_are(remark) + " left out (not read" +
+            (is_shard_image_extension(remark.extension)
+                 ? " from image folders, but from lists and shards"
+                 : "") +
+            "), as " + printable_name(remark.first));
+  }
+  for (const FolderRemark& remark : index.beside) {
+    add("left_out", remark,
+        files_of(remark) + is_or_are(remark) + " left out (in no class folder), as " +
+            printable_name(remark.first));
+  }
+  for (const FolderRemark& remark : index.two_labels) {
+    add("two_labels", remark,
+        std::to_string(remark.files) + (remark.files == 1 ? " file has" : " files have") +
+            " two labels, as " + printable_name(remark.first) + ", which is " +
+            printable_name(remark.second));
+  }
+  return notes;
+}
+
+uint64_t labels_digest_of(const FolderIndex& index) {
+  LabelDigest digest;
+  for (size_t i = 0; i < index.folders.size(); ++i) {
+    const bool is_last = i + 1 == index.folders.size();
+    const int64_t end = is_last ? index.size() : index.folders[i + 1].first_file;
+    digest.add(static_cast<int32_t>(index.folders[i].label), end - index.folders[i].first_file);
+  }
+  return digest.value();
+}
+
+}  // namespace
+
+IndexedFolder::IndexedFolder(const std::string& root, FolderIndex index)
+    : root_(root),
+      index_(std::move(index)),
+      fingerprint_(index_.fingerprint()),
+      labels_digest_(labels_digest_of(index_)) {}
+
+std::string IndexedFolder::name(SampleId id) const {
+  return printable_name(std::string(index_.folder_path(id)) + "/" +
+                        std::string(index_.file_name(id)));
+}
+
+std::vector<SourceNote> IndexedFolder::notes() const { return notes_of(index_); }
+
+}  // namespace stoker

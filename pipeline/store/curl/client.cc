@@ -1,0 +1,206 @@
+#include "pipeline/store/curl/client.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <new>
+
+namespace stoker {
+namespace {
+
+constexpr auto kLongestWait = std::chrono::minutes(1);
+
+CURLM* make_multi(int connections) {
+  CURLM* multi = curl_multi_init();
+  if (multi == nullptr) throw std::bad_alloc();
+  curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, long{connections});
+  curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, long{connections});
+  return multi;
+}
+
+}  // namespace
+
+CurlClient::CurlClient(int connections)
+    : multi_(make_multi(connections)), connections_(connections), thread_([this] { run(); }) {}
+
+CurlClient::~CurlClient() {
+  {
+    const MutexLock lock(mutex_);
+    ending_ = true;
+  }
+  curl_multi_wakeup(multi_);
+  thread_.join();
+  for (const auto& active : active_) curl_multi_remove_handle(multi_, active.second->handle());
+  active_.clear();
+  idle_.clear();
+  curl_multi_cleanup(multi_);
+}
+
+HttpClient::Ticket CurlClient::start(HttpRequest request, std::function<void(HttpAnswer)> done) {
+  Ticket ticket = 0;
+  {
+    const MutexLock lock(mutex_);
+    ticket = ++last_ticket_;
+    inbox_.starts.push_back({ticket, std::move(request), std::move(done)});
+  }
+  wake();
+  return ticket;
+}
+
+void CurlClient::after(std::chrono::nanoseconds time, std::function<void()> then) {
+  {
+    const MutexLock lock(mutex_);
+    inbox_.timers.push_back({Clock::now() + time, std::move(then)});
+  }
+  wake();
+}
+
+void CurlClient::cancel(Ticket ticket) {
+  {
+    const MutexLock lock(mutex_);
+    const auto waiting = std::find_if(inbox_.starts.begin(), inbox_.starts.end(),
+                                      [ticket](const Start& s) { return s.ticket == ticket; });
+    if (waiting != inbox_.starts.end()) {
+      inbox_.starts.erase(waiting);
+      return;
+    }
+  }
+  if (is_own_thread()) {
+    if (std::unique_ptr<Transfer> transfer = take_out(ticket)) idle_.push_back(std::move(transfer));
+    return;
+  }
+  // The thread takes the inbox when no callback runs.
+  MutexLock lock(mutex_);
+  inbox_.cancels.push_back(ticket);
+  const uint64_t mine = ++cancels_asked_;
+  curl_multi_wakeup(multi_);
+  while (cancels_made_ < mine) cancelled_.wait(lock);
+}
+
+void CurlClient::run() {
+  // A connection that the server has closed must not end the program: OpenSSL writes to sockets
+  // without MSG_NOSIGNAL. A blocked SIGPIPE of this thread is an error of write().
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  while (take_inbox()) {
+    run_timers();
+    end_stalled();
+    int running = 0;
+    curl_multi_perform(multi_, &running);
+    give_answers();
+    wait();
+  }
+}
+
+bool CurlClient::take_inbox() {
+  Inbox inbox;
+  {
+    const MutexLock lock(mutex_);
+    if (ending_) return false;
+    std::swap(inbox, inbox_);
+  }
+  for (Start& start : inbox.starts) begin(std::move(start));
+  for (Timer& timer : inbox.timers) timers_.push(std::move(timer));
+  for (const Ticket ticket : inbox.cancels) {
+    if (std::unique_ptr<Transfer> transfer = take_out(ticket)) idle_.push_back(std::move(transfer));
+  }
+  if (!inbox.cancels.empty()) {
+    const MutexLock lock(mutex_);
+    cancels_made_ += inbox.cancels.size();
+    cancelled_.notify_all();
+  }
+  return true;
+}
+
+void CurlClient::begin(Start start) {
+  if (idle_.empty()) idle_.push_back(std::make_unique<Transfer>());
+  std::unique_ptr<Transfer> transfer = std::move(idle_.back());
+  idle_.pop_back();
+  transfer->begin(start.ticket, std::move(start.request), std::move(start.done));
+  curl_multi_add_handle(multi_, transfer->handle());
+  const Clock::time_point now = Clock::now();
+  stall_check_ = std::min(stall_check_, transfer->stalls_at(now));
+  active_.emplace(start.ticket, std::move(transfer));
+}
+
+std::unique_ptr<Transfer> CurlClient::take_out(Ticket ticket) {
+  const auto found = active_.find(ticket);
+  if (found == active_.end()) return nullptr;
+  std::unique_ptr<Transfer> transfer = std::move(found->second);
+  active_.erase(found);
+  curl_multi_remove_handle(multi_, transfer->handle());
+  return transfer;
+}
+
+void CurlClient::run_timers() {
+  const Clock::time_point now = Clock::now();
+  while (!timers_.empty() && timers_.top().due <= now) {
+    const std::function<void()> then = timers_.top().then;
+    timers_.pop();
+    then();
+  }
+}
+
+void CurlClient::end_stalled() {
+  const Clock::time_point now = Clock::now();
+  if (now < stall_check_) return;
+  std::vector<Ticket> stalled;
+  stall_check_ = Clock::time_point::max();
+  for (const auto& [ticket, transfer] : active_) {
+    const Clock::time_point at = transfer->stalls_at(now);
+    if (at <= now) {
+      stalled.push_back(ticket);
+    } else {
+      stall_check_ = std::min(stall_check_, at);
+    }
+  }
+  for (const Ticket ticket : stalled) {
+    std::unique_ptr<Transfer> transfer = take_out(ticket);
+    if (transfer == nullptr) continue;  // a callback before has cancelled it
+    transfer->end_stalled();
+    give(std::move(transfer));
+  }
+}
+
+void CurlClient::give_answers() {
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    const CURLcode code = message->data.result;  // the message goes when the handle is taken out
+    Transfer* ended = nullptr;
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &ended);
+    std::unique_ptr<Transfer> transfer = take_out(ended->ticket());
+    transfer->end(code);
+    give(std::move(transfer));
+  }
+}
+
+void CurlClient::give(std::unique_ptr<Transfer> transfer) {
+  HttpAnswer answer = transfer->take_answer();
+  const std::function<void(HttpAnswer)> done = transfer->take_done();
+  if (idle_.size() < connections_) idle_.push_back(std::move(transfer));
+  done(std::move(answer));
+}
+
+bool CurlClient::is_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+
+// The client's thread looks into the inbox before it waits.
+void CurlClient::wake() {
+  if (!is_own_thread()) curl_multi_wakeup(multi_);
+}
+
+void CurlClient::wait() {
+  {
+    const MutexLock lock(mutex_);
+    if (!inbox_.starts.empty() || !inbox_.timers.empty()) return;
+  }
+  Clock::time_point until = std::min(stall_check_, Clock::now() + kLongestWait);
+  if (!timers_.empty()) until = std::min(until, timers_.top().due);
+  const auto time = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+  const int ms = static_cast<int>(std::max<int64_t>(0, time.count()));
+  int events = 0;
+  curl_multi_poll(multi_, nullptr, 0, ms, &events);
+}
+
+}  // namespace stoker

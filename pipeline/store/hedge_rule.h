@@ -1,0 +1,53 @@
+// Decides which requests are so slow that the range is asked for a second time: "hedged requests"
+// of Dean and Barroso, "The Tail at Scale" (Communications of the ACM, 2013). A request is slow
+// when it takes longer than nearly all before: the 95th percentile of the times to the first byte,
+// and that of the time per byte for each of its bytes. A request that stalls becomes slow by that,
+// long before the client gives it up. Owner: ObjectReader. Threads: one at a time.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "pipeline/store/recent_times.h"
+
+namespace stoker {
+
+class HedgeRule {
+ public:
+  using Duration = std::chrono::nanoseconds;
+  static constexpr double kShare = 0.95;
+  static constexpr Duration kLeast = std::chrono::milliseconds(20);
+  // Without enough ranges that have come: a slow server's times.
+  static constexpr size_t kLeastRanges = 20;
+  static constexpr Duration kFirstByte = std::chrono::seconds(2);
+  static constexpr double kPerByte = 1000;  // ns: 1 MB/s
+  // A second request for so many first ones, and not more than kMostAtOnce after a calm time.
+  static constexpr int kFirstPerSecond = 20, kMostAtOnce = 16;
+
+  // Takes over what the last ranges say.
+  void learn(const RecentTimes& times) {
+    if (times.size() < kLeastRanges) return;
+    first_byte_ = times.first_byte(kShare);
+    per_byte_ = times.per_byte(kShare);
+  }
+  // After this time a request for so many bytes is slow.
+  Duration slow_after(int64_t bytes) const {
+    const auto body = static_cast<int64_t>(per_byte_ * static_cast<double>(bytes));
+    return std::max(kLeast, first_byte_ + Duration(body));
+  }
+  void note_first_request() { tokens_ = std::min(kFirstPerSecond * kMostAtOnce, tokens_ + 1); }
+  // Returns false if there were too many second requests.
+  bool take_second_request() {
+    if (tokens_ < kFirstPerSecond) return false;
+    tokens_ -= kFirstPerSecond;
+    return true;
+  }
+
+ private:
+  Duration first_byte_ = kFirstByte;
+  double per_byte_ = kPerByte;
+  int tokens_ = kFirstPerSecond;  // the very first request may be slow, too
+};
+
+}  // namespace stoker

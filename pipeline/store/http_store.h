@@ -1,0 +1,51 @@
+// Objects on an HTTP server: each is a path. The server has no lists; its redirections are followed
+// and kept, because they may lead to a place that only signs for some minutes. Owner: the user.
+// Threads: any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/store/ask_store.h"
+#include "pipeline/store/object_store.h"
+#include "staging/mutex.h"
+
+namespace stoker {
+
+class HttpStore : public ObjectStore {
+ public:
+  // `server`: "https://host:port". `query`: is added to every request; it is a secret.
+  HttpStore(const std::string& server, const std::string& query, const StoreOptions& options);
+
+  const std::string& root() const override { return root_; }
+  void list(const std::string& prefix,
+            const std::function<bool(StoredObject object)>& found) const override;
+  std::vector<StoredObject> list_folder(const std::string& prefix) const override;
+  bool stat(const std::string& key, StoredObject& out) const override;
+  HttpRequest range_request(const StoredObject& object, int64_t offset,
+                            int64_t length) const override;
+  Judgement judge(const StoredObject& object, int64_t offset, int64_t length,
+                  const HttpAnswer& answer) const override;
+  HttpClient& client() const override { return *client_; }
+
+ private:
+  std::string own_url(const std::string& key) const;
+  // Where redirections have led.
+  std::optional<std::string> place_of(const std::string& key) const;
+  HttpRequest request(const std::string& method, const std::string& key) const;
+  // Judges an answer that is no success. It follows a redirection by "again".
+  Judgement judge_failure(const std::string& key, const HttpAnswer& answer) const;
+  Judgement follow(const std::string& key, const HttpAnswer& answer) const;
+  std::string without_secrets(std::string text) const;
+
+  const std::string root_, query_, ca_file_;
+  mutable Mutex mutex_;
+  mutable std::map<std::string, std::string> places_ GUARDED_BY(mutex_);  // URLs by keys
+  const std::unique_ptr<HttpClient> client_;
+  const StoreAsker asker_;
+};
+
+}  // namespace stoker

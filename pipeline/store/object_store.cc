@@ -1,0 +1,22 @@
+#include "pipeline/store/object_store.h"
+
+#include "pipeline/printable_name.h"
+#include "pipeline/store/http_store.h"
+#include "pipeline/store/s3/s3_store.h"
+
+namespace stoker {
+
+std::string ObjectStore::address_of(const std::string& key) const {
+  const bool apart = key.compare(0, 1, "/") != 0 || root().compare(0, 5, "s3://") == 0;
+  return root() + (apart ? "/" : "") + printable_name(key);
+}
+
+std::shared_ptr<const ObjectStore> open_store(const StoreAddress& address,
+                                              const StoreOptions& options) {
+  if (address.kind == StoreAddress::Kind::s3) {
+    return std::make_shared<S3Store>(address.server, options);
+  }
+  return std::make_shared<HttpStore>(address.server, address.query, options);
+}
+
+}  // namespace stoker

@@ -1,0 +1,47 @@
+// When a failed request is tried again. Owner: ObjectReader. Threads: one at a time.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace stoker {
+
+// Returns how long to wait before the next try of a request that failed `failures` times: a random
+// share (`random` in [0, 1)) of a time that doubles with each failure. This is "full jitter" of
+// Marc Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): it spreads clients
+// that have failed together.
+inline std::chrono::nanoseconds retry_wait(int failures, double random) {
+  constexpr double kFirst = 0.1, kLongest = 20;  // seconds
+  const double longest = std::min(kLongest, kFirst * std::pow(2.0, failures - 1));
+  return std::chrono::nanoseconds(static_cast<int64_t>(longest * random * 1e9));
+}
+
+// Limits the retries of all requests together, so that a server in trouble does not get several
+// times the load. This is a token bucket with the numbers of the AWS SDKs' standard mode: a retry
+// takes kCost of kTokens, an answer gives kGain back. The SDKs let a request fail when the bucket
+// is empty. Here its retry waits until kPerSecond has filled it: a run that ends costs more than
+// one that waits.
+class RetryBudget {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr double kTokens = 500, kCost = 5, kGain = 1, kPerSecond = 100;
+
+  // Takes a retry's tokens. Returns how long it must wait for them.
+  std::chrono::nanoseconds take(Time now) {
+    if (last_ != Time{}) add(kPerSecond * std::chrono::duration<double>(now - last_).count());
+    last_ = now;
+    tokens_ -= kCost;
+    const double missing = std::max(0.0, -tokens_);
+    return std::chrono::nanoseconds(static_cast<int64_t>(missing / kPerSecond * 1e9));
+  }
+  void note_success() { add(kGain); }
+
+ private:
+  void add(double tokens) { tokens_ = std::min(kTokens, tokens_ + tokens); }
+
+  double tokens_ = kTokens;
+  Time last_{};
+};
+
+}  // namespace stoker

@@ -1,0 +1,144 @@
+// How many requests are under way: the tuner in a model of a server, with a clock of the test's.
+#include "pipeline/store/request_tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <random>
+
+namespace stoker {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Time = RequestTuner::Time;
+using Duration = RequestTuner::Duration;
+
+// Serves `at_once` requests at a time, each for `service` with some noise; the others wait in line.
+struct Server {
+  int at_once = 32;
+  double service = 0.05;  // seconds
+  double noise = 0.1;
+  int64_t bytes = 100'000;
+};
+
+class Feed {
+ public:
+  explicit Feed(int fixed = 0, int most = 256) : tuner(fixed, most) { tuner.set_starving(true); }
+
+  // Has as many requests under way as are wanted, or `demand`, for this time.
+  void serve(const Server& server, Duration time, int demand = 1 << 30) {
+    const Time end = now + time;
+    std::vector<Time> free(static_cast<size_t>(server.at_once), now);
+    std::normal_distribution<double> noise(1, server.noise);
+    std::deque<std::pair<Time, Time>> under_way;  // begin, end: in order of the end, nearly
+    while (now < end) {
+      const int wanted = std::min(demand, tuner.wanted(now));
+      while (static_cast<int>(under_way.size()) < wanted) {
+        const auto slot = std::min_element(free.begin(), free.end());
+        const double service = server.service * std::max(0.2, noise(random));
+        *slot = std::max(*slot, now) + Duration(static_cast<int64_t>(service * 1e9));
+        under_way.emplace_back(now, *slot);
+        std::sort(under_way.begin(), under_way.end(),
+                  [](const auto& a, const auto& b) { return a.second < b.second; });
+      }
+      const auto [begun, ended] = under_way.front();
+      const int count = static_cast<int>(under_way.size());
+      under_way.pop_front();
+      now = std::max(now, ended);
+      tuner.note_range(now, server.bytes, now - begun, count);
+      const int after = tuner.wanted(now);
+      if (after != last_wanted) ++changes;
+      last_wanted = after;
+    }
+  }
+  int wanted() const { return tuner.wanted(now); }
+
+  RequestTuner tuner;
+  Time now{seconds(1000)};
+  int changes = 0, last_wanted = 0;
+  std::mt19937 random{1};
+};
+
+TEST(RequestTuner, FindsAboutWhatTheServerDoesAtOnce) {
+  for (const int at_once : {4, 10, 32, 100}) {
+    Feed run;
+    run.serve({.at_once = at_once}, seconds(60));
+    EXPECT_GE(run.wanted(), at_once * 3 / 4) << at_once;
+    EXPECT_LE(run.wanted(), std::max(2 * at_once, 2 * RequestTuner::kFirst)) << at_once;
+  }
+}
+
+TEST(RequestTuner, GrowsUpToTheMost) {
+  Feed run;
+  run.serve({.at_once = 1000}, seconds(30));
+  EXPECT_EQ(run.wanted(), 256);
+}
+
+TEST(RequestTuner, Settles) {
+  Feed run;
+  const Server server{.at_once = 32};
+  run.serve(server, seconds(60));
+  const int settled = run.wanted();
+  run.changes = 0;
+  run.serve(server, seconds(600));
+  // Trials go on, and each is two changes; the longest pause is 64 intervals of 0.2 s.
+  EXPECT_LE(run.changes, 2 * (600 / 12));
+  EXPECT_LE(run.wanted(), 3 * settled / 2);
+}
+
+TEST(RequestTuner, NoticesThatTheServerDoesMoreLater) {
+  Feed run;
+  run.serve({.at_once = 8}, seconds(60));
+  EXPECT_LE(run.wanted(), 16);
+  run.serve({.at_once = 200}, seconds(600));
+  EXPECT_GE(run.wanted(), 100);
+}
+
+TEST(RequestTuner, StaysWhileNobodyWaits) {
+  Feed run;
+  run.tuner.set_starving(false);
+  run.serve({.at_once = 100}, seconds(60));
+  EXPECT_EQ(run.wanted(), int{RequestTuner::kFirst});
+}
+
+TEST(RequestTuner, StaysWhileLessIsAskedForThanIsWanted) {
+  Feed run;
+  run.serve({.at_once = 100}, seconds(60), 4);
+  EXPECT_EQ(run.wanted(), int{RequestTuner::kFirst});
+}
+
+TEST(RequestTuner, AFixedNumberIsFixed) {
+  Feed run(5);
+  run.serve({.at_once = 100}, seconds(60));
+  EXPECT_EQ(run.wanted(), 5);
+  EXPECT_EQ(Feed(300).wanted(), 300);
+}
+
+TEST(RequestTuner, HalvesWhenThrottledAndGrowsBack) {
+  for (const int fixed : {0, 64}) {
+    Feed run(fixed);
+    run.serve({.at_once = 100}, seconds(60));
+    const int before = run.wanted();
+    ASSERT_GE(before, 64);
+    for (int i = 0; i < 20; ++i) run.tuner.note_throttled(run.now += milliseconds(1));
+    EXPECT_EQ(run.wanted(), before / 2);  // once for a burst
+    run.tuner.note_throttled(run.now += seconds(1));
+    EXPECT_LE(run.wanted(), before * 3 / 10);
+    EXPECT_GE(run.wanted(), before / 4);
+    run.now += seconds(30);
+    EXPECT_EQ(run.wanted(), before);
+  }
+}
+
+TEST(RequestTuner, ThrottlingLeavesAFew) {
+  for (const int fixed : {0, 2}) {
+    Feed run(fixed);
+    for (int i = 0; i < 50; ++i) run.tuner.note_throttled(run.now += seconds(1));
+    EXPECT_EQ(run.wanted(), fixed == 0 ? int{RequestTuner::kLeast} : fixed);
+  }
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,72 @@
+// Addresses of stores, as users write them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pipeline/store/object_store.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string error_of(const std::string& address) {
+  try {
+    parse_address(address);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(StoreAddress, IsToldFromAPath) {
+  for (const char* address : {"s3://b", "http://h", "https://h/x"}) {
+    EXPECT_TRUE(is_store_address(address)) << address;
+  }
+  for (const char* path : {"", "/data", "s3", "s3:/b", "file:///data", "S3://b", "a/s3://b"}) {
+    EXPECT_FALSE(is_store_address(path)) << path;
+  }
+}
+
+TEST(StoreAddress, KeysOfS3AreTakenAsTheyAre) {
+  const StoreAddress address = parse_address("s3://my-bucket/a b%20?c#d//e/");
+  EXPECT_EQ(address.kind, StoreAddress::Kind::s3);
+  EXPECT_EQ(address.server, "my-bucket");
+  EXPECT_EQ(address.key, "a b%20?c#d//e/");
+  EXPECT_EQ(address.query, "");
+  EXPECT_EQ(parse_address("s3://b").key, "");
+  EXPECT_EQ(parse_address("s3://b/").key, "");
+}
+
+TEST(StoreAddress, UrlsKeepTheirEncodingAndTheirQuery) {
+  const StoreAddress address = parse_address("https://Host:443/a b%2Fc.tar?sig=x/y&z");
+  EXPECT_EQ(address.kind, StoreAddress::Kind::http);
+  EXPECT_EQ(address.server, "https://host");
+  EXPECT_EQ(address.key, "/a%20b%2Fc.tar");
+  EXPECT_EQ(address.query, "sig=x/y&z");
+  EXPECT_EQ(parse_address("http://h:80").key, "/");
+}
+
+TEST(StoreAddress, WrongOnesAreRefusedWithAnExample) {
+  EXPECT_THAT(error_of("/data"), HasSubstr("s3://bucket/train/"));
+  EXPECT_THAT(error_of("s3://"), HasSubstr("no bucket"));
+  EXPECT_THAT(error_of("s3:///key"), HasSubstr("no bucket"));
+  EXPECT_THAT(error_of("s3://../key"), HasSubstr("bucket's name"));
+  EXPECT_THAT(error_of("s3://arn:aws:s3:x/key"), HasSubstr("access points"));
+  EXPECT_THAT(error_of("s3://b/" + std::string(1025, 'k')), HasSubstr("1024"));
+  EXPECT_EQ(error_of("s3://b/" + std::string(1024, 'k')), "no error");
+  EXPECT_THAT(error_of("https://h/a#b"), HasSubstr("%23"));
+  EXPECT_THAT(error_of("https:///a"), HasSubstr("https://host/data"));
+}
+
+TEST(StoreAddress, ErrorsShowNoSecret) {
+  EXPECT_THAT(error_of("https://user:hunter2@h/a?sig=swordfish"),
+              AllOf(HasSubstr("password"), Not(HasSubstr("hunter2")), Not(HasSubstr("swordfish"))));
+  EXPECT_THAT(error_of("https://h:x/a?sig=swordfish"),
+              AllOf(HasSubstr("port"), Not(HasSubstr("swordfish"))));
+  EXPECT_THAT(error_of("https://h/a?sig=swordfish#"), Not(HasSubstr("swordfish")));
+}
+
+}  // namespace
+}  // namespace stoker
