@@ -76,6 +76,7 @@ struct SampleWindow::Impl {
 
   const Locate locate;
   const int64_t most_bytes;
+  const int most_requests;
 
   mutable Mutex mutex;
   CondVar changed;
@@ -99,6 +100,7 @@ struct SampleWindow::Impl {
   Impl(std::shared_ptr<const ObjectStore> store, const StoreOptions& options, Locate locate_in)
       : locate(std::move(locate_in)),
         most_bytes(options.read_ahead_bytes),
+        most_requests(options.requests > 0 ? options.requests : StoreOptions::kMostRequests),
         reader(std::move(store), options) {
     reader.set_room_hook([this] { go_on(); });
   }
@@ -372,6 +374,12 @@ bool SampleWindow::read_pieces(SampleId id, MayWait may_wait, std::span<const By
 }
 
 int64_t SampleWindow::bytes() const { return impl_->most_bytes; }
-StoreStats SampleWindow::stats() const { return impl_->reader.stats(); }
+
+StoreStats SampleWindow::stats() const {
+  StoreStats stats = impl_->reader.stats();
+  stats.requests_most = impl_->most_requests;
+  stats.window_bytes = impl_->most_bytes;
+  return stats;
+}
 
 }  // namespace stoker

@@ -31,13 +31,11 @@ std::string first_of(std::initializer_list<std::string> texts) {
 sys_seconds now_here() { return std::chrono::floor<seconds>(std::chrono::system_clock::now()); }
 
 bool is_amazons(const std::string& host) {
-  constexpr std::string_view kEnd = ".amazonaws.com";
-  return host.size() > kEnd.size() &&
-         host.compare(host.size() - kEnd.size(), kEnd.size(), kEnd) == 0;
+  return host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn");
 }
 
 std::string amazons_host(const std::string& region) {
-  return "s3." + region + ".amazonaws.com" + (region.compare(0, 3, "cn-") == 0 ? ".cn" : "");
+  return "s3." + region + ".amazonaws.com" + (region.starts_with("cn-") ? ".cn" : "");
 }
 
 // Amazon's lists come in this order; some servers' in that of folders, in which "a/b" comes before
@@ -80,7 +78,7 @@ S3Store::S3Store(const std::string& bucket, const StoreOptions& options)
       throw StoreError(root_ + ": " + error.what());
     }
   }
-  client_ = make_http_client(options.requests > 0 ? options.requests : StoreOptions::kMostRequests);
+  client_ = make_http_client(options.most_connections());
   asker_ = std::make_unique<StoreAsker>(*client_, options.tries);
   if (credentials_) {
     try {
@@ -101,7 +99,7 @@ void S3Store::set_endpoint(const AwsSettings& settings, const StoreOptions& opti
   } else {
     const auto url = split_url(endpoint);
     if (!url || !url->query.empty()) {
-      throw StoreError(root_ + ": the endpoint '" + without_secrets(endpoint) +
+      throw StoreError(root_ + ": the endpoint '" + shown_url(endpoint) +
                        "' is no URL like https://s3.example.org or http://127.0.0.1:9000");
     }
     scheme_ = url->scheme;
@@ -223,6 +221,7 @@ Judgement S3Store::judge_list(const std::string& prefix, const HttpAnswer& answe
 }
 
 bool S3Store::stat(const std::string& key, StoredObject& out) const {
+  if (key.empty()) return false;  // that is the bucket
   const std::string name = address_of(key);
   const auto is_success = [](const HttpAnswer& answer) {
     return (answer.status == 200 || answer.status == 206) && !is_web_page(answer);
