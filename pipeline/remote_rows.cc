@@ -145,7 +145,7 @@ bool RemoteRows::give_up_if_late(const RowClaim& claim) {
 }
 
 bool RemoteRows::is_late(const Outside& claim) const {
-  if (!shelf_.empty()) return false;
+  if (!options_.is_all_remote && !shelf_.empty()) return false;  // there is other work here
   const double age_s = 1e-9 * static_cast<double>(steady_now_ns() - claim.begun_ns);
   return age_s >= std::max(options_.least_patience_s, kPatience * round_s_);
 }

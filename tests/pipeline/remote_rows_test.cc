@@ -495,10 +495,12 @@ class NotingFeed final : public RemoteRows::Feed {
 class RemoteRulesTest : public ::testing::Test {
  protected:
   static constexpr int kRows = 16;
-  void open(int window, int rows_per_ticket = 4, double patience_s = 0) {
+  void open(int window, int rows_per_ticket = 4, double patience_s = 0,
+            bool is_all_remote = false) {
     rows_ = std::make_unique<RemoteRows>(
         RemoteRows::Options{.batch = {.rows = kRows, .height = 8, .width = 8},
                             .window = window,
+                            .is_all_remote = is_all_remote,
                             .least_patience_s = patience_s});
     rows_->open(feed_, rows_per_ticket);
   }
@@ -583,6 +585,19 @@ TEST_F(RemoteRulesTest, OnlyLateClaimsOfIdleFeedsAreTakenBack) {
   while (rows_->take_here(here)) {
   }
   EXPECT_FALSE(rows_->give_up_if_late(*patient));
+}
+
+TEST_F(RemoteRulesTest, AFeedWithoutWorkersIsIdleWhateverIsToBeFilled) {
+  open(1, 4, 0, true);
+  feed_.rate = 1e12;  // of a worker that is there for what was given up
+  put(0);
+  EXPECT_EQ(feed_.asked, 0);
+  const auto claim = rows_->claim(4, 0);
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(claim->range.first_row, 12);
+  EXPECT_TRUE(rows_->give_up_if_late(*claim));
+  EXPECT_EQ(feed_.asked, 1);
+  EXPECT_EQ(claim_all().size(), 4u) << "half of the window is no limit";
 }
 
 TEST_F(RemoteRulesTest, WhatIsBegunHereWithinARoundIsKept) {

@@ -340,7 +340,7 @@ def test_the_example_of_ray_train_has_the_losses_of_a_local_run(bad_pictures, tm
             + ["--storage", str(tmp_path / "runs"), *more],
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
             env={
                 **child_environment(),
