@@ -16,6 +16,7 @@ import atexit
 import pickle
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 try:
@@ -77,6 +78,12 @@ def workers(count: int, *, cpus: int = 1, threads: int | None = None, **options:
     return RayWorkers(count, cpus, cpus if threads is None else threads, options)
 
 
+def _pickled(source: _core.Source) -> bytes:
+    """As Ray pickles functions: also a stoker.dataset() of a class of the program's own script."""
+    dumps: Callable[[Any], bytes] = ray.cloudpickle.dumps
+    return dumps(source)
+
+
 class RayWorkers(Workers):
     """Made by workers()."""
 
@@ -95,8 +102,7 @@ class RayWorkers(Workers):
             max_concurrency=_CLAIMS + 1,
             **self._options,
         )
-        # As Ray pickles functions: also a stoker.dataset() of a class of the program's own script.
-        pickled = ray.put(np.frombuffer(ray.cloudpickle.dumps(source), np.uint8))
+        pickled = ray.put(np.frombuffer(_pickled(source), np.uint8))
         return _RayCrew([actor.remote(self.threads) for _ in range(self.count)], [pickled])
 
     def __repr__(self) -> str:
@@ -223,12 +229,13 @@ class _Carrier:
             raise
         self._rows.deliver(claim, *made)
 
-    def _ask(self, method: str, *arguments: Any) -> ray.ObjectRef:
+    def _ask(self, method: str, *arguments: Any) -> ray.ObjectRef[Any]:
         if not ray.is_initialized():  # else Ray would begin anew, without these workers
             raise ValueError("Ray was shut down: close the Loader before that")
-        return getattr(self._actor, method).remote(*arguments)
+        ref: ray.ObjectRef[Any] = getattr(self._actor, method).remote(*arguments)
+        return ref
 
-    def _result(self, ref: ray.ObjectRef, claim: tuple[int, Range] | None = None) -> Any:
+    def _result(self, ref: ray.ObjectRef[Any], claim: tuple[int, Range] | None = None) -> Any:
         """Waits also for what is late and was asked of another: a worker that hangs gets no other
         rows. _Lost: there will be no result. _Ended: nobody wants it.
         """
