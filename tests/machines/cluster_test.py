@@ -75,9 +75,11 @@ def test_mpirun(build, folder):
     agent.chmod(0o755)
     train = [stoker, "train", "--data", folder / "shapes", "--model", "airnet-narrow", "--batch", 64, "--micro-batch", 16,
              "--max-steps", 3, "--epochs", 2]
-    environment = {**os.environ, "AGENT_LOG": str(log), "OMP_NUM_THREADS": "1", "OMPI_MCA_btl_tcp_if_include": "lo"}
+    environment = {**os.environ, "AGENT_LOG": str(log), "OMP_NUM_THREADS": "1"}
+    # Real machines have shared memory of their own; these two would take each other's.
+    network = ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"]
     as_root = ["--allow-run-as-root"] if os.getuid() == 0 else []
-    spread = run("mpirun", *as_root, "-np", 4, "--host", "127.0.0.2:2,127.0.0.3:2", "--mca", "plm_rsh_agent", agent, *train,
+    spread = run("mpirun", *as_root, "-np", 4, "--host", "127.0.0.2:2,127.0.0.3:2", "--mca", "plm_rsh_agent", agent, *network, *train,
                  "--devices", "cpu", "--out", folder / "spread", env=environment)
     need(spread.returncode == 0, spread.stdout + spread.stderr)
     need(sorted(log.read_text().split()) == ["127.0.0.2", "127.0.0.3"], f"hosts that were reached: {log.read_text()}")
