@@ -142,7 +142,7 @@ int choose_rows_per_ticket(const RowFiller& filler, int rows, int64_t rows_under
 
 }  // namespace
 
-struct FeedGraph::Impl {
+struct FeedGraph::Impl final : RemoteRows::Feed {
   // A slab that is being filled. The driver writes it before it sends the first ticket.
   struct Filling {
     Slab* slab = nullptr;
@@ -157,8 +157,8 @@ struct FeedGraph::Impl {
   const int rows_per_ticket;
   std::vector<std::vector<Filling>> filling;  // [device][step % depth]
   std::atomic<bool> stopping{false};
-  std::atomic<int> misses{0};             // tickets in a row whose files were not all in memory
-  int64_t untried = 0;                    // used by the driver only: tickets since misses are many
+  std::atomic<int> misses{0};  // tickets in a row whose files were not all in memory
+  int64_t untried = 0;         // used by one thread at a time: tickets since misses are many
   std::unique_ptr<ReadAhead> read_ahead;  // null: the workers read
   oneapi::tbb::task_arena arena;
   std::unique_ptr<flow::graph> graph;
@@ -192,12 +192,19 @@ struct FeedGraph::Impl {
     for (int i = 0; i < options.io_threads; ++i) {
       io_threads.emplace_back([this, i] { read_files(i); });
     }
+    if (options.remote) options.remote->open(*this, rows_per_ticket);
     driver = std::thread([this] { drive(); });
   }
 
-  ~Impl() {
+  ~Impl() override {
     stop(nullptr);
     driver.join();
+    if (options.remote) {
+      for (const RowRange& range : options.remote->close()) {
+        take_off(filling[range.device][range.step % depth], filler.place(range.step, range.device),
+                 range.rows);
+      }
+    }
     if (read_ahead) read_ahead->close();
     for (std::thread& thread : io_threads) thread.join();
     graph->wait_for_all();
@@ -235,16 +242,60 @@ struct FeedGraph::Impl {
     Filling& slab = filling[device][step % depth];
     slab.slab = &rings[device]->begin(step);
     slab.rows_left.store(rows, std::memory_order_relaxed);
-    for (int row = 0; row < rows; row += rows_per_ticket) {
-      const FillTicket ticket{step, device, row, std::min(rows_per_ticket, rows - row), -1};
-      if (!read_ahead || is_worth_a_try() || !read_ahead->submit(ticket)) put(ticket);
+    if (options.remote) {
+      options.remote->put({step, device, 0, rows});
+      return;
     }
+    for (int row = 0; row < rows; row += rows_per_ticket) {
+      begin({step, device, row, std::min(rows_per_ticket, rows - row), -1});
+    }
+  }
+
+  void begin(const FillTicket& ticket) {
+    if (!read_ahead || is_worth_a_try() || !read_ahead->submit(ticket)) put(ticket);
+  }
+
+  // RemoteRows::Feed. A ticket without rows asks for the first ones that nobody has begun.
+  void ask_here(int times) noexcept override {
+    for (int i = 0; i < times; ++i) begin({});
+  }
+  void store(const RowRange& range, const Slab& made,
+             const std::vector<BadSample>& bad) noexcept override {
+    Filling& slab = filling[range.device][range.step % depth];
+    try {
+      filler.take(*slab.slab, range.first_row, range.rows, made, bad);
+    } catch (...) {
+      stop(std::current_exception());
+    }
+    take_off(slab, filler.place(range.step, range.device), range.rows);
+  }
+  void fail(std::exception_ptr error) noexcept override { stop(std::move(error)); }
+  double local_rows_per_s() const override {
+    const StageSnapshot decoded = filler.decode_stats().snapshot();
+    const StageSnapshot cached = filler.cached_read_stats().snapshot();
+    const int64_t busy_ns = decoded.service_ns + cached.service_ns;
+    if (busy_ns == 0) return 0;
+    return 1e9 * options.workers * static_cast<double>(decoded.items) /
+           static_cast<double>(busy_ns);
+  }
+
+  // Gives a ticket without rows those that nobody has begun; returns false if there are none.
+  bool find_rows(FillTicket& ticket) {
+    if (ticket.rows > 0) return true;
+    RowRange range;
+    if (!options.remote->take_here(range)) return false;
+    ticket = {range.step, range.device, range.first_row, range.rows, ticket.unit};
+    return true;
   }
 
   void read_files(int index) {
     if (filler.tracer()) filler.tracer()->name_thread("I/O thread " + std::to_string(index));
     FillTicket ticket;
     while (read_ahead->next(ticket)) {
+      if (!find_rows(ticket)) {
+        if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
+        continue;
+      }
       try {
         if (ticket.unit >= 0) read_ahead->read(ticket, *filling_of(ticket).slab);
       } catch (...) {
@@ -260,8 +311,13 @@ struct FeedGraph::Impl {
     seats->task_is_there();
   }
 
-  void fill(const FillTicket& ticket) noexcept {
+  void fill(FillTicket ticket) noexcept {
     seats->task_begins();
+    if (find_rows(ticket)) fill_found(ticket);
+    seats->task_done();
+  }
+
+  void fill_found(const FillTicket& ticket) noexcept {
     Filling& slab = filling_of(ticket);
     const BatchPlace place = filler.place(ticket.step, ticket.device);
     int done = ticket.rows;
@@ -275,13 +331,13 @@ struct FeedGraph::Impl {
     if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
     // If nothing was done, the slab may belong to another step by now.
     if (done > 0) take_off(slab, place, done);
-    seats->task_done();
   }
 
   void take_off(Filling& slab, const BatchPlace& place, int rows_done) {
     if (slab.rows_left.fetch_sub(rows_done, std::memory_order_acq_rel) > rows_done) return;
     if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
     rings[place.device]->commit(place.batch);
+    if (options.remote) options.remote->batch_is_complete();
     const SpanTimer mark(filler.tracer(), SpanKind::commit, place.step, place.device);
   }
 
@@ -316,6 +372,7 @@ struct FeedGraph::Impl {
     // The rings come first: a slab that was left out must never be taken for a filled one.
     for (PinnedRing* ring : rings) ring->stop(error);
     stopping.store(true);
+    if (options.remote) options.remote->stop();
     if (read_ahead) read_ahead->abandon();
   }
 };

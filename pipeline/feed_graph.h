@@ -30,6 +30,7 @@
 #include <memory>
 #include <vector>
 
+#include "pipeline/remote_rows.h"
 #include "pipeline/row_filler.h"
 #include "staging/pinned_ring.h"
 
@@ -41,6 +42,9 @@ struct FeedGraphOptions {
   int io_threads = 0;     // 0: the workers read everything
   Step first_step = 0;
   Step end_step = 0;
+  // Rows that others may fill, or null. They outlive the graph. With them a message of the graph
+  // holds no rows: a worker takes those that are first by then.
+  RemoteRows* remote = nullptr;
 };
 
 class FeedGraph {

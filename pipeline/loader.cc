@@ -12,11 +12,13 @@
 #include "pipeline/digest.h"
 #include "pipeline/feed_graph.h"
 #include "pipeline/feed_sequence.h"
+#include "pipeline/fingerprint.h"
 #include "pipeline/inline_feed.h"
 #include "pipeline/loader_options.h"
 #include "pipeline/measure_hooks.h"
 #include "pipeline/memory_plan.h"
 #include "pipeline/quarantine.h"
+#include "pipeline/remote_rows.h"
 #include "pipeline/row_filler.h"
 #include "staging/allowed_cores.h"
 #include "staging/mutex.h"
@@ -34,50 +36,6 @@ int count_slots(int slots, const Device& device) {
 }
 
 constexpr Step kEndless = std::numeric_limits<Step>::max();
-
-BatchLayout layout_of(const Source& source, const AugmentSpec& augment,
-                      const LoaderOptions& options, const DeviceEdits& edits) {
-  BatchShape shape{.rows = options.batch_size,
-                   .height = augment.output.height,
-                   .width = augment.output.width,
-                   .note_bytes_per_row = sizeof(RowNote),
-                   .edits = edits.any()};
-  if (options.format) shape.value_bytes = static_cast<int>(value_bytes(options.format->type));
-  for (const TargetColumn& column : batch_columns(source, augment, options.format)) {
-    shape.target_bytes.push_back(column.bytes());
-  }
-  return BatchLayout(shape);
-}
-
-uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
-                            const LoaderOptions& options, int64_t global_batch) {
-  const DecodeOptions& decode = options.feed.decode;
-  const std::string targets =
-      source.targets().empty() ? "" : "; targets " + hex64(source.targets_digest());
-  // Only a mix per batch depends on which samples share a batch.
-  const std::string batch = augment.mix.on() && augment.mix.per_batch
-                                ? "; global batch " + std::to_string(global_batch)
-                                : "";
-  return text_digest("stoker pixels 2; labels " + hex64(source.labels_digest()) + targets +
-                     "; samples " + std::to_string(source.size()) + "; augment " +
-                     augment.describe() + "; seed " + std::to_string(options.seed) +
-                     (options.order ? "; order " + options.order->describe()
-                                    : "; shuffle " + std::to_string(options.shuffle)) +
-                     "; last batch " + std::to_string(static_cast<int>(options.last_batch)) +
-                     "; pixels " + std::to_string(static_cast<int>(decode.pixels)) + "; exif " +
-                     std::to_string(static_cast<int>(decode.exif)) + "; max_pixels " +
-                     std::to_string(decode.max_pixels) + batch);
-}
-
-// The fingerprint of what a step number means: the pixels, their order, which of them a step holds,
-// and the names of the samples, because equal labels do not make equal pictures.
-uint64_t resume_fingerprint(const Source& source, const LoaderOptions& options, uint64_t pixels,
-                            int64_t global_batch) {
-  return text_digest("stoker resume 2; " + hex64(pixels) + "; source " +
-                     hex64(source.fingerprint()) + "; global batch " +
-                     std::to_string(global_batch) + "; epoch offset " +
-                     std::to_string(options.first_epoch_offset));
-}
 
 }  // namespace
 
@@ -100,6 +58,7 @@ struct Loader::Impl {
   std::vector<std::unique_ptr<Stager>> stagers;
   std::unique_ptr<LookAhead> look_ahead;  // of a source in a store, or null
   std::optional<InlineFeed> inline_feed;
+  std::shared_ptr<RemoteRows> remote;
   std::unique_ptr<FeedGraph> graph;  // it fills slabs until it is destroyed
 
   std::vector<std::atomic<Step>> next_batch;  // per device
@@ -115,7 +74,7 @@ struct Loader::Impl {
         spare_workers(options.measure ? options.measure->spare_workers : 0),
         targets(batch_columns(source, augment, options.format)),
         edits(device_edits(augment, devices, options)),
-        layout(layout_of(source, augment, options, edits)),
+        layout(batch_layout(source, augment, options, edits)),
         fingerprint(pixels_fingerprint(source, augment, options, global_batch())),
         quarantine(source, options),
         filler(source, augment, options, static_cast<int>(devices.size()), quarantine, edits),
@@ -142,23 +101,42 @@ struct Loader::Impl {
           edits.any() ? editors[stagers.size()].get() : nullptr));
       each_ring.push_back(rings.back().get());
     }
-    look_ahead = source.look_ahead(FeedSequence(filler, static_cast<int>(devices.size()),
-                                                options.batch_size, first_batch, end_batch));
-    if (workers == 0) {
+    if (options.remote_rows) {
+      // Nobody knows which samples will be read here: none is fetched before.
+      remote = std::make_shared<RemoteRows>(remote_options(source, augment));
+    } else {
+      look_ahead = source.look_ahead(FeedSequence(filler, static_cast<int>(devices.size()),
+                                                  options.batch_size, first_batch, end_batch));
+    }
+    if (workers == 0 && !remote) {
       inline_feed.emplace(filler, each_ring);
       return;
     }
     const bool files = source.encoding() == SampleEncoding::image_file;
     graph = std::make_unique<FeedGraph>(
         filler, each_ring,
-        FeedGraphOptions{.workers = workers,
+        // One worker is there for the rows that others gave up.
+        FeedGraphOptions{.workers = std::max(workers, 1),
                          .spare_workers = spare_workers,
                          .io_threads = files ? options.feed.io_threads : 0,
                          .first_step = first_batch,
-                         .end_step = end_batch});
+                         .end_step = end_batch,
+                         .remote = remote.get()});
   }
 
   ~Impl() { stop(nullptr); }
+
+  RemoteRows::Options remote_options(const Source& source, const AugmentSpec& augment) const {
+    LoaderOptions plain = options;
+    plain.format.reset();
+    const auto count = static_cast<int>(devices.size());
+    // What is leased in place is not under way.
+    const int leased = devices[0]->host_accessible() ? options.leases : 0;
+    return {.fingerprint = rows_fingerprint(source, augment, options, count, edits),
+            .batch = batch_layout(source, augment, plain, edits).shape(),
+            .window = std::max(1, options.ring_depth - leased) * count,
+            .is_all_remote = workers == 0};
+  }
 
   // The steps before a grid are those of another batch.
   void check_grid() const {
@@ -232,8 +210,7 @@ struct Loader::Impl {
     return stoker::resume_fingerprint(filler.source(), options, fingerprint, global_batch());
   }
   int64_t global_batch() const {
-    return int64_t{options.batch_size} * static_cast<int64_t>(devices.size()) * options.world *
-           options.parts;
+    return stoker::global_batch(options, static_cast<int64_t>(devices.size()));
   }
 };
 
@@ -316,7 +293,8 @@ MemoryPlan Loader::memory_plan() const {
   const RowFiller& filler = impl_->filler;
   const bool mixes = filler.augment().mix.on();
   const int64_t converted = impl_->options.format ? static_cast<int64_t>(filler.row_bytes()) : 0;
-  const int64_t threads = impl_->workers == 0 ? devices : impl_->workers + impl_->spare_workers;
+  const int64_t threads =
+      impl_->inline_feed ? devices : std::max(impl_->workers, 1) + impl_->spare_workers;
   plan.scratch_bytes =
       threads * (worker_scratch_bytes(filler.source(), filler.worker_augment(), filler.decode()) +
                  converted * (mixes ? 2 : 1)) +
@@ -336,6 +314,7 @@ LoaderStats Loader::stats() const {
   stats.decode = impl_->filler.decode_stats().snapshot();
   for (const auto& ring : impl_->rings) stats.rings.push_back(ring->stats().snapshot());
   for (const auto& stager : impl_->stagers) stats.staging.push_back(stager->stats().snapshot());
+  if (impl_->remote) stats.remote = impl_->remote->stats();
   stats.bad_samples = impl_->quarantine.bad_samples();
   stats.seek_index = impl_->filler.seek_indexes().use();
   stats.seek_recorded = impl_->filler.seek_indexes().recorded();
@@ -343,5 +322,7 @@ LoaderStats Loader::stats() const {
 }
 
 void Loader::stop() noexcept { impl_->stop(nullptr); }
+
+std::shared_ptr<RemoteRows> Loader::remote_rows() const { return impl_->remote; }
 
 }  // namespace stoker

@@ -25,6 +25,8 @@
 
 namespace stoker {
 
+class RemoteRows;
+
 class Loader {
  public:
   // Throws std::invalid_argument (InvalidField if one field is wrong) as the constructor would with
@@ -74,6 +76,9 @@ class Loader {
   MemoryPlan memory_plan() const;
   LoaderStats stats() const;
   void stop() noexcept;  // ends the feed from any thread: every next() returns empty
+  // Internal (pipeline/remote_rows.h, which is not installed): where others take rows to fill; null
+  // without LoaderOptions::remote_rows. It may outlive the loader.
+  std::shared_ptr<RemoteRows> remote_rows() const;
 
  private:
   struct Impl;

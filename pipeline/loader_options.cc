@@ -33,6 +33,8 @@ void check_options(const LoaderOptions& options, int64_t devices) {
   if (options.measure) {
     require_range("spare_workers", options.measure->spare_workers, 0, kMaxThreads);
   }
+  require(!options.remote_rows || options.parts == 1, "parts",
+          " is " + std::to_string(options.parts) + ", must be 1 if other processes fill rows");
   require_range("io_threads", options.feed.io_threads, 0, kMaxThreads);
   require_range("world", options.world, 1, 1 << 20);
   require(options.rank >= 0 && options.rank < options.world, "rank",
@@ -86,6 +88,20 @@ std::vector<TargetColumn> batch_columns(const Source& source, const AugmentSpec&
     columns.push_back(view_column(view, augment.view(view).output, format));
   }
   return columns;
+}
+
+BatchLayout batch_layout(const Source& source, const AugmentSpec& augment,
+                         const LoaderOptions& options, const DeviceEdits& edits) {
+  BatchShape shape{.rows = options.batch_size,
+                   .height = augment.output.height,
+                   .width = augment.output.width,
+                   .note_bytes_per_row = sizeof(RowNote),
+                   .edits = edits.any()};
+  if (options.format) shape.value_bytes = static_cast<int>(value_bytes(options.format->type));
+  for (const TargetColumn& column : batch_columns(source, augment, options.format)) {
+    shape.target_bytes.push_back(column.bytes());
+  }
+  return BatchLayout(shape);
 }
 
 SamplerOptions sampler_options(const Source& source, const LoaderOptions& options, int devices) {

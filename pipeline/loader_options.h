@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "pipeline/augment.h"
+#include "pipeline/device_edits.h"
 #include "pipeline/loader_types.h"
 #include "pipeline/sampler.h"
 #include "pipeline/source/source.h"
+#include "staging/batch_layout.h"
 #include "staging/device.h"
 
 namespace stoker {
@@ -18,6 +20,10 @@ SamplerOptions sampler_options(const Source& source, const LoaderOptions& option
 // the views after the first.
 std::vector<TargetColumn> batch_columns(const Source& source, const AugmentSpec& augment,
                                         const std::optional<RowFormat>& format);
+
+// Returns the layout of a device's batches.
+BatchLayout batch_layout(const Source& source, const AugmentSpec& augment,
+                         const LoaderOptions& options, const DeviceEdits& edits);
 
 // Implements Loader::check().
 void check_loader(const Source& source, const AugmentSpec& augment,

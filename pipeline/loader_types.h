@@ -91,6 +91,9 @@ struct LoaderOptions {
   // Hash every row's u8 pixels (RowNote::digest). The workers then also do what a GPU would do
   // behind the copy (device_edits.h).
   bool digests = false;
+  // Other processes may fill rows, through Loader::remote_rows(). Without workers these fill all
+  // but what they gave up. Steps have one part.
+  bool remote_rows = false;
   Tracer* tracer = nullptr;         // takes spans and outlives the Loader; null: no tracing
   MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); mostly null
 };
@@ -152,6 +155,15 @@ struct MemoryPlan {
   int64_t total_bytes() const { return ring_bytes + slot_bytes + scratch_bytes + store_bytes; }
 };
 
+// Of RemoteRows.
+struct RemoteStats {
+  int64_t rows = 0;        // delivered and taken
+  int64_t claims = 0;      // made
+  int64_t given_up = 0;    // their rows were asked for again
+  int64_t taken_back = 0;  // of those: because they were late
+  int64_t refused = 0;     // deliveries of claims that had been given up
+};
+
 struct LoaderStats {
   // Items: files; service: reading; input wait: no ticket came; output wait: no buffer was free.
   StageSnapshot read;
@@ -161,6 +173,7 @@ struct LoaderStats {
   StageSnapshot decode;
   std::vector<StageSnapshot> rings;    // per device; see PinnedRing::stats
   std::vector<StageSnapshot> staging;  // per device; see Stager::stats
+  RemoteStats remote;                  // of LoaderOptions::remote_rows
   int64_t bad_samples = 0;
   // Rows decoded with their image's index, indexes that did not fit, and bytes that were not read
   // because no row showed them.

@@ -109,7 +109,8 @@ BatchPlace RowFiller::place(Step batch, int device) const {
 void RowFiller::plan(Slab& slab, const BatchPlace& place, int first, int count) const {
   const EpochKey epoch = sampler_.key(place.epoch);
   for (int row = first; row < first + count; ++row) {
-    const SampledRow sampled = sampler_.row(epoch, place.step_in_epoch, place.replica, row);
+    const SampledRow sampled =
+        sampler_.row(epoch, place.step_in_epoch, place.replica, place.first_row + row);
     slab.ids[row] = sampled.id;
     slab.weights[row] = sampled.weight;
     new (note_of(slab, row)) RowNote{.appearance = sampled.appearance};
@@ -322,7 +323,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
     note.bad = true;
     note.code = status.code;
     // A padding row repeats a sample that has its own row in this epoch, where it is reported.
-    if (slab.weights[row] > 0) report(place, row, id, sample, status);
+    if (slab.weights[row] > 0) report(worker, place, row, id, sample, status);
     slab.weights[row] = 0;
     substitute(worker, place.epoch, id, note);
   }
@@ -369,8 +370,9 @@ RowEdit RowFiller::erasing_of(RowWorker& worker, int64_t epoch, const RowNote& n
 // A bad sample is not mixed into anything, and nothing into its substitute, whose row does not
 // count.
 void RowFiller::mix_pair(RowWorker& worker, Slab& slab, const BatchPlace& place, int first) const {
-  const bool paired = sampler_.paired(place.epoch, place.step_in_epoch, place.replica, first) &&
-                      !note_of(slab, first)->bad && !note_of(slab, first + 1)->bad;
+  const bool paired =
+      sampler_.paired(place.epoch, place.step_in_epoch, place.replica, place.first_row + first) &&
+      !note_of(slab, first)->bad && !note_of(slab, first + 1)->bad;
   MixRow rows[2];
   for (const int i : {0, 1}) {
     const int row = first + i, partner = first + 1 - i;
@@ -468,20 +470,65 @@ void RowFiller::substitute(RowWorker& worker, int64_t epoch, SampleId id, RowNot
   }
 }
 
-void RowFiller::report(const BatchPlace& place, int row, SampleId id, const SampleBytes& sample,
-                       const DecodeStatus& status) {
+void RowFiller::report(RowWorker& worker, const BatchPlace& place, int row, SampleId id,
+                       const SampleBytes& sample, const DecodeStatus& status) {
   const bool read = sample.status.ok;
-  quarantine_.report(
-      {.step = place.step,
-       .epoch = place.epoch,
-       .device = place.device,
-       .row = row,
-       .finding = {id, read ? to_string(status.code) : "unreadable", read ? status.byte_offset : -1,
-                   read ? status.message : sample.status.message}});
+  BadSample bad{
+      .step = place.step,
+      .epoch = place.epoch,
+      .device = place.device,
+      .row = place.first_row + row,
+      .finding = {id, read ? to_string(status.code) : "unreadable", read ? status.byte_offset : -1,
+                  read ? status.message : sample.status.message}};
+  if (worker.bad_samples) {
+    worker.bad_samples->push_back(std::move(bad));
+  } else {
+    quarantine_.report(std::move(bad));
+  }
 }
 
 int64_t RowFiller::worker_file_bytes() const {
   return rows_together() * (int64_t{kKeptFileBytes} + seek_indexes_.largest_index_bytes());
+}
+
+void RowFiller::take(Slab& slab, int first, int count, const Slab& made,
+                     const std::vector<BadSample>& bad) {
+  const auto copy = [&](auto* to, const auto* from, size_t row_bytes) {
+    std::memcpy(reinterpret_cast<std::byte*>(to) + row_bytes * static_cast<size_t>(first), from,
+                row_bytes * static_cast<size_t>(count));
+  };
+  copy(slab.labels, made.labels, sizeof(int32_t));
+  copy(slab.weights, made.weights, sizeof(float));
+  copy(slab.ids, made.ids, sizeof(SampleId));
+  copy(slab.notes, made.notes, sizeof(RowNote));
+  if (edits_.any()) copy(slab.edits, made.edits, sizeof(RowEdit));
+  size_t column = 0;
+  for (const size_t bytes : target_bytes_) {
+    copy(slab.targets[column], made.targets[column], bytes);
+    ++column;
+  }
+  for (const TargetColumn& mixed : mix_columns()) {
+    if (!mixes_) break;
+    copy(slab.targets[column], made.targets[column], static_cast<size_t>(mixed.bytes()));
+    ++column;
+  }
+  for (size_t number = 0; number < views_.size(); ++number) {
+    const RowView& view = views_[number];
+    const auto* pixels = number == 0
+                             ? made.images
+                             : reinterpret_cast<const uint8_t*>(made.targets[column + number - 1]);
+    std::byte* const out = stored_row(slab, number, first);
+    if (!view.convert) {
+      std::memcpy(out, pixels, view.row_bytes * static_cast<size_t>(count));
+      continue;
+    }
+    NormaliseArgs args = *view.convert;
+    args.images = pixels;
+    args.out = out;
+    args.rows = count;
+    normalise_on_host(args);
+  }
+  for (const BadSample& each : bad) quarantine_.report(each);
 }
 
 void RowFiller::finish(Slab& slab, const BatchPlace& place) const {

@@ -55,6 +55,7 @@ struct RowWorker {
   Draws erasing;                       // of draw_erasing()
   std::vector<MutableImageView> outs;  // the current row's views
   SampleTargets targets;               // of the current row
+  std::vector<BadSample>* bad_samples = nullptr;  // where they go; null: to the quarantine
 };
 
 // Identifies the batch of a slab.
@@ -62,9 +63,10 @@ struct BatchPlace {
   Step step = 0;  // over all epochs, whole: LoaderOptions::parts of its batches have the same
   int64_t epoch = 0;
   int64_t step_in_epoch = 0;
-  int device = 0;   // index into the Loader's devices
-  int replica = 0;  // as the sampler counts them: part by part, over all processes
-  Step batch = 0;   // over all epochs: step * parts + part, by which slabs are counted
+  int device = 0;     // index into the Loader's devices
+  int replica = 0;    // as the sampler counts them: part by part, over all processes
+  Step batch = 0;     // over all epochs: step * parts + part, by which slabs are counted
+  int first_row = 0;  // of the batch, in row 0 of the slab: not 0 where a slab is a part of a batch
 };
 
 // The bytes of a sample, or those that its row shows, and the result of reading them.
@@ -118,6 +120,9 @@ class RowFiller {
   // Does the same until the first row (or pair of rows, if they are mixed) whose sample is not in
   // memory (Source::read_cached). Returns how many were filled.
   int fill_cached(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
+  // Takes rows that another filler with the same arguments made, as u8 pixels: row i of `made`
+  // becomes row first + i. `bad`: the bad samples among them.
+  void take(Slab& slab, int first, int count, const Slab& made, const std::vector<BadSample>& bad);
   int rows_together() const { return mixes_ ? 2 : 1; }  // a call's rows are a multiple of this
   int64_t worker_file_bytes() const;  // upper bound of the buffers of a worker that reads files
   // Fills the header. Call it after the last row and before the commit.
@@ -159,8 +164,8 @@ class RowFiller {
   DecodeStatus augment_file(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                             SampleId id, RowNote& note);
   std::byte* stored_row(const Slab& slab, size_t view, int row) const;
-  void report(const BatchPlace& place, int row, SampleId id, const SampleBytes& sample,
-              const DecodeStatus& status);
+  void report(RowWorker& worker, const BatchPlace& place, int row, SampleId id,
+              const SampleBytes& sample, const DecodeStatus& status);
 
   const Source& source_;
   const AugmentSpec augment_;

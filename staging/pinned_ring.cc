@@ -11,6 +11,25 @@
 #include "staging/mutex.h"
 
 namespace stoker {
+
+Slab slab_at(std::byte* base, const BatchLayout& layout) {
+  Slab slab;
+  slab.base = base;
+  slab.images = reinterpret_cast<uint8_t*>(base + layout.images_offset());
+  slab.labels = reinterpret_cast<int32_t*>(base + layout.labels_offset());
+  slab.weights = reinterpret_cast<float*>(base + layout.weights_offset());
+  for (size_t column = 0; column < layout.shape().target_bytes.size(); ++column) {
+    slab.targets.push_back(base + layout.target_offset(column));
+  }
+  if (layout.shape().edits) {
+    slab.edits = reinterpret_cast<RowEdit*>(base + layout.edits_offset());
+  }
+  slab.ids = reinterpret_cast<SampleId*>(base + layout.ids_offset());
+  slab.notes = base + layout.notes_offset();
+  slab.header = reinterpret_cast<BatchHeader*>(base + layout.header_offset());
+  return slab;
+}
+
 namespace {
 
 enum class SlabState : unsigned char { free, filling, ready, copying };
@@ -30,22 +49,9 @@ const char* name_of(SlabState state) {
 }
 
 Slab make_slab(std::shared_ptr<Memory> memory, size_t offset, const BatchLayout& layout) {
-  Slab slab;
-  std::byte* const base = memory->data() + offset;
+  Slab slab = slab_at(memory->data() + offset, layout);
   slab.memory = std::move(memory);
-  slab.base = base;
-  slab.images = reinterpret_cast<uint8_t*>(base + layout.images_offset());
-  slab.labels = reinterpret_cast<int32_t*>(base + layout.labels_offset());
-  slab.weights = reinterpret_cast<float*>(base + layout.weights_offset());
-  for (size_t column = 0; column < layout.shape().target_bytes.size(); ++column) {
-    slab.targets.push_back(base + layout.target_offset(column));
-  }
-  if (layout.shape().edits) {
-    slab.edits = reinterpret_cast<RowEdit*>(base + layout.edits_offset());
-  }
-  slab.ids = reinterpret_cast<SampleId*>(base + layout.ids_offset());
-  slab.notes = base + layout.notes_offset();
-  slab.header = new (base + layout.header_offset()) BatchHeader;
+  new (slab.header) BatchHeader;
   return slab;
 }
 

@@ -35,6 +35,10 @@ struct Slab {
   BatchHeader* header = nullptr;
 };
 
+// Returns a slab whose parts are in memory that begins at `base`, and which it does not own.
+// Nothing is written.
+Slab slab_at(std::byte* base, const BatchLayout& layout);
+
 class PinnedRing {
  public:
   // device must outlive the ring. Throws std::invalid_argument (capacity < 1), std::bad_alloc.

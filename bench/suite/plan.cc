@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -34,6 +35,10 @@ void check(const FeedCost& cost, const PlanDemand& demand) {
   }
 }
 
+BatchLayout layout_of(const FeedCost& cost, const PlanDemand& demand) {
+  return BatchLayout({.rows = demand.batch, .height = cost.size.height, .width = cost.size.width});
+}
+
 }  // namespace
 
 FeedCost feed_cost(const nlohmann::ordered_json& feed_report) {
@@ -63,8 +68,7 @@ MachinePlan plan_machine(const FeedCost& cost, const PlanDemand& demand) {
   plan.workers = static_cast<int>(std::ceil(plan.busy_cores));
   plan.cores = static_cast<int>(std::ceil(plan.busy_cores / (1 - demand.headroom)));
 
-  const BatchLayout layout(
-      {.rows = demand.batch, .height = cost.size.height, .width = cost.size.width});
+  const BatchLayout layout = layout_of(cost, demand);
   const auto slab = static_cast<int64_t>(layout.slab_bytes());
   plan.ring_bytes = demand.gpus * demand.ring_depth * slab;
   plan.worker_bytes = plan.workers * cost.worker_bytes;
@@ -98,6 +102,44 @@ Table plan_table(const MachinePlan& plan, const PlanDemand& demand) {
   add("storage", gigabytes(plan.storage_bytes_per_second), "if nothing is in the page cache");
   add("host memory bandwidth", gigabytes(plan.memory_bytes_per_second),
       "at least: files and samples, each written and read once");
+  return table;
+}
+
+NodePlan plan_nodes(const FeedCost& cost, const PlanDemand& demand, const NodeDemand& nodes) {
+  check(cost, demand);
+  if (!(nodes.local_cores >= 0) || nodes.node_cores < 1 || !(nodes.link_gbit > 0)) {
+    throw std::invalid_argument(
+        fmt::format("a plan for {} cores, machines of {} cores more and links of {} Gbit/s: the "
+                    "machines' cores and the links are to be positive",
+                    nodes.local_cores, nodes.node_cores, nodes.link_gbit));
+  }
+  const double core_rate = 1e3 * (1 - demand.headroom) / cost.cpu_ms;
+  const BatchLayout layout = layout_of(cost, demand);
+  const double row_bytes = static_cast<double>(layout.slab_bytes()) / demand.batch;
+  NodePlan plan;
+  plan.local_rate = core_rate * nodes.local_cores;
+  plan.remote_rate = std::max(0.0, demand.gpus * demand.rate - plan.local_rate);
+  plan.link_rate = 1e9 / 8 * nodes.link_gbit / row_bytes;
+  plan.node_rate = std::min(core_rate * nodes.node_cores, plan.link_rate);
+  plan.link_limits_node = plan.node_rate < core_rate * nodes.node_cores;
+  plan.nodes = static_cast<int>(std::ceil(plan.remote_rate / plan.node_rate));
+  plan.bytes_per_second = plan.remote_rate * row_bytes;
+  return plan;
+}
+
+Table node_table(const NodePlan& plan, const NodeDemand& nodes) {
+  Table table{"With CPU nodes (stoker.ray)", {"what", "needed", "from"}, {}};
+  table.rows.push_back({"images/s of the machine's own cores", significant(plan.local_rate),
+                        fmt::format("{:g} cores, less headroom", nodes.local_cores)});
+  table.rows.push_back({"images/s of CPU nodes", significant(plan.remote_rate), "the rest"});
+  table.rows.push_back(
+      {"CPU nodes", std::to_string(plan.nodes),
+       fmt::format("{} cores each: {} images/s{}", nodes.node_cores, significant(plan.node_rate),
+                   plan.link_limits_node ? ", which is what the link carries" : "")});
+  table.rows.push_back(
+      {"network into the machine", gigabytes(plan.bytes_per_second),
+       fmt::format("a link of {:g} Gbit/s carries {} images/s{}", nodes.link_gbit,
+                   significant(plan.link_rate), plan.link_suffices() ? "" : ": too few")});
   return table;
 }
 

@@ -49,4 +49,28 @@ MachinePlan plan_machine(const FeedCost& cost, const PlanDemand& demand);
 
 Table plan_table(const MachinePlan& plan, const PlanDemand& demand);
 
+// Machines without GPUs that fill rows for the one with them (stoker.ray).
+struct NodeDemand {
+  double local_cores =
+      0;               // of the machine with the GPUs, >= 0; PlanDemand::headroom is left of them
+  int node_cores = 1;  // of each other machine; the same share is left
+  double link_gbit = 25;  // of each machine's network
+};
+
+struct NodePlan {
+  double local_rate = 0;   // images/s that the machine's own cores make
+  double remote_rate = 0;  // images/s that others are to make
+  double node_rate = 0;    // images/s of one of them: its cores or its link
+  bool link_limits_node = false;
+  int nodes = 0;
+  double bytes_per_second = 0;  // into the machine with the GPUs
+  double link_rate = 0;         // images/s that its link carries
+  bool link_suffices() const { return remote_rate <= link_rate; }
+};
+
+// Throws std::invalid_argument that lists the numbers if they make no sense.
+NodePlan plan_nodes(const FeedCost& cost, const PlanDemand& demand, const NodeDemand& nodes);
+
+Table node_table(const NodePlan& plan, const NodeDemand& nodes);
+
 }  // namespace stoker

@@ -15,7 +15,8 @@ void bind_dataset(nanobind::module_& module);  // REQUIRES: bind_source
 void bind_open(nanobind::module_& module);     // REQUIRES: bind_options, bind_source
 void bind_order(nanobind::module_& module);    // REQUIRES: bind_options, bind_source
 void bind_image(nanobind::module_& module);
-void bind_index(nanobind::module_& module);  // REQUIRES: bind_source
-void bind_feed(nanobind::module_& module);   // REQUIRES: all of the above
+void bind_index(nanobind::module_& module);   // REQUIRES: bind_source
+void bind_remote(nanobind::module_& module);  // REQUIRES: bind_augment, bind_options, bind_source
+void bind_feed(nanobind::module_& module);    // REQUIRES: all of the above
 
 }  // namespace stoker::python

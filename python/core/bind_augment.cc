@@ -69,6 +69,7 @@ void bind_augment(nb::module_& module) {
           },
           "stages"_a, "size"_a)
       .def_prop_ro("size", [](const AugmentSpec& spec) { return tuple_of(spec.output); })
+      .def_prop_ro("text", &AugmentSpec::stages_text)
       .def_prop_ro("views", &AugmentSpec::views)
       .def("draw", draw, "source"_a, "seed"_a, "epoch"_a, "sample"_a, "view"_a)
       .def("explain", explain_augmentation)

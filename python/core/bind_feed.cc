@@ -76,6 +76,16 @@ nb::dict dict_of(const StageSnapshot& stage) {
   return dict;
 }
 
+nb::dict dict_of(const RemoteStats& remote) {
+  nb::dict dict;
+  dict["rows"] = remote.rows;
+  dict["claims"] = remote.claims;
+  dict["given_up"] = remote.given_up;
+  dict["taken_back"] = remote.taken_back;
+  dict["refused"] = remote.refused;
+  return dict;
+}
+
 nb::dict stats_of(const Feed& feed) {
   const LoaderStats stats = feed.stats();
   nb::dict dict;
@@ -84,6 +94,7 @@ nb::dict stats_of(const Feed& feed) {
   dict["decode"] = dict_of(stats.decode);
   dict["ring"] = dict_of(stats.rings.at(0));
   dict["staging"] = dict_of(stats.staging.at(0));
+  dict["remote"] = dict_of(stats.remote);
   dict["bad_samples"] = stats.bad_samples;
   dict["seek_index_used"] = stats.seek_index.used;
   dict["seek_index_refused"] = stats.seek_index.refused;
@@ -146,6 +157,10 @@ void bind_feed(nb::module_& module) {
       .def("check_process", &Feed::check_process)
       .def("state", state_of)
       .def("check_state", check_state, "next_step"_a, "fingerprint"_a, "seed"_a)
+      .def("remote_rows", &Feed::remote_rows, nb::sig("def remote_rows(self) -> RemoteRows"))
+      .def_prop_ro(
+          "edits",
+          [](const Feed& feed) { return std::tuple(feed.edits().erases, feed.edits().mixes); })
       .def("stats", stats_of, nb::sig("def stats(self) -> dict[str, typing.Any]"))
       .def("memory_plan", memory_of, nb::sig("def memory_plan(self) -> dict[str, int]"));
   // Starting a GPU's driver takes up to seconds.

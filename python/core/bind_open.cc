@@ -126,7 +126,7 @@ StoreOptions store_options(const std::string& endpoint, const std::string& regio
 
 void bind_stores(nb::module_& module) {
   nb::exception<StoreError>(module, "StoreError", PyExc_OSError);
-  nb::class_<StoreOptions>(module, "StoreOptions").def(nb::new_(store_options));
+  nb::class_<StoreOptions>(module, "StoreOptions").def(nb::new_(&store_options));
 }
 
 void bind_blobs(nb::module_& module) {

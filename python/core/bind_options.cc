@@ -80,6 +80,7 @@ void bind_options(nb::module_& module) {
       .def_rw("feed", &LoaderOptions::feed)
       .def_rw("ring_depth", &LoaderOptions::ring_depth)
       .def_rw("leases", &LoaderOptions::leases)
+      .def_rw("remote_rows", &LoaderOptions::remote_rows)
       .def_rw("quarantine_file", &LoaderOptions::quarantine_file);
   nb::class_<ImageFormat>(module, "ImageFormat")
       .def(nb::init<>())

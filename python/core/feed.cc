@@ -65,6 +65,7 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
   } else if (format.type) {
     make_normalisers(loader.batch_size);
   }
+  edits_ = device_edits(augment, {device_.get()}, loader);
   try {
     loader_ = std::make_unique<Loader>(*source_, augment, std::vector{device_.get()}, loader);
   } catch (const std::bad_alloc&) {
@@ -210,6 +211,12 @@ void Feed::check_state(const LoaderState& state, uint64_t seed) const {
   check_process();
   SharedLock lock(running_mutex_);
   Loader::resume_step(state, running(), seed);
+}
+
+std::shared_ptr<RemoteRows> Feed::remote_rows() const {
+  check_process();
+  SharedLock lock(running_mutex_);
+  return running().remote_rows();
 }
 
 LoaderStats Feed::stats() const {

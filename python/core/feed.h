@@ -27,7 +27,9 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/device_edits.h"
 #include "pipeline/loader.h"
+#include "pipeline/remote_rows.h"
 #include "python/core/array.h"
 #include "python/core/batch_draws.h"
 #include "staging/device.h"
@@ -104,7 +106,9 @@ class Feed : public std::enable_shared_from_this<Feed> {
   int held() const;  // number of leases
   bool closed() const { return closed_; }
   const Source& source() const { return *source_; }
+  DeviceEdits edits() const { return edits_; }  // what the workers leave to the device
   // These throw std::runtime_error after close().
+  std::shared_ptr<RemoteRows> remote_rows() const;
   LoaderState state() const;
   // Throws what Loader::resume_step throws.
   void check_state(const LoaderState& state, uint64_t seed) const;
@@ -150,6 +154,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   std::vector<TargetColumn> columns_{};  // Loader::targets(): those of the views are the last
   const std::shared_ptr<const AugmentSpec> augment_;
   const uint64_t seed_;
+  DeviceEdits edits_;
 
   std::atomic<bool> closed_{false};
   // Held in shared mode by users of what follows, and exclusively by close(). Taken before all

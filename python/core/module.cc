@@ -50,5 +50,6 @@ NB_MODULE(_core, module) {
   stoker::python::bind_order(module);
   stoker::python::bind_image(module);
   stoker::python::bind_index(module);
+  stoker::python::bind_remote(module);
   stoker::python::bind_feed(module);
 }

@@ -23,6 +23,7 @@ from stoker._options import DrawnSeed, leases_for, loader_options, yes_or_no
 from stoker._orders import Order, steps_per_epoch
 from stoker._prepared_feed import PreparedFeed
 from stoker._recipe import readers_of
+from stoker._remote import Crew, Form, Workers, job_of
 from stoker._state import place_of, state_of
 from stoker.augment import Augment, make_spec
 
@@ -91,7 +92,10 @@ class Loader:
         workers: threads that decode; default one per core; 0: none, next() decodes.
         io_threads: threads that read the files that are not in memory (workers read those that
             are); 0: none. Default: 2, or as many as the `workers` of stoker.dataset().
-        ring_depth: batches in host memory, read ahead or lent; default leases + 3.
+        ring_depth: batches in host memory, read ahead or lent; default leases + 3, or leases + 8 if
+            others fill rows.
+        remote: stoker.ray.workers(): cores of other machines, which fill the rows that the own
+            workers cannot fill in time; with workers=0 all rows. The rows are the same bytes.
 
     Bad samples
         on_bad: 'substitute' takes another sample's pixels, with weight 0; 'fail' ends the feed.
@@ -125,6 +129,7 @@ class Loader:
         workers: int | None = None,
         io_threads: int | None = None,
         ring_depth: int | None = None,
+        remote: Workers | None = None,
         leases: int | None = None,
         copy: bool = False,
         pixels: str = "exact",
@@ -144,6 +149,8 @@ class Loader:
             raise TypeError(f"metadata is {metadata!r}, must be a function of (name, label)")
         if seed is None:
             seed = DrawnSeed.draw()
+        if remote is not None and not isinstance(remote, Workers):
+            raise TypeError(f"remote is {remote!r}, must be made by stoker.ray.workers()")
         readers = readers_of(source)
         options = loader_options(
             batch_size=batch_size,
@@ -156,6 +163,7 @@ class Loader:
             workers=workers,
             io_threads=max(2, readers.at_once) if io_threads is None else io_threads,
             ring_depth=ring_depth,
+            is_remote=remote is not None,
             leases=leases_for(leases, name, on_batch, on_batch_ahead),
             pixels=pixels,
             exif=exif,
@@ -184,9 +192,11 @@ class Loader:
         self._views = spec.views
         images = image_format(dtype, layout, mean, std)
         form = (name, images, yes_or_no("copy", copy), sys.flags.dev_mode)
+        self._crew = None if remote is None else remote.begin(source)
+        self._order = _Kept(order)
         # None of these functions keeps the Loader: dropping it ends the feed.
         self._feed = _feed_of(
-            lambda options: _core.Feed.make(source, spec, options, *form),
+            _maker(source, spec, form, self._crew, self._order),
             options,
             lambda taken: Batch(taken, source, metadata),
             on_batch,
@@ -317,6 +327,8 @@ class Loader:
         valid. A running loop, and every later call, raise RuntimeError. Closing again does nothing.
         """
         self._feed.close()
+        if self._crew is not None:
+            self._crew.close()
         self._uses.clear()
 
     def __enter__(self) -> Loader:
@@ -345,6 +357,7 @@ class Loader:
         """
         bound = order.bind(self._source, self._options)
         self._options.set_order(bound)
+        self._order.value = order
         self._options.epochs = epoch + 1
         self._pass += 1
         self._resumed = False
@@ -367,6 +380,29 @@ class Loader:
     def _leave(self, number: int) -> None:
         if number == self._pass:
             self._feed.rest()
+
+
+class _Kept:
+    """The order of the next feed."""
+
+    def __init__(self, value: Order | None):
+        self.value = value
+
+
+def _maker(
+    source: _core.Source,
+    spec: _core.AugmentSpec,
+    form: tuple[str, _core.ImageFormat, bool, bool],
+    crew: Crew | None,
+    order: _Kept,
+) -> Callable[[_core.LoaderOptions], _core.Feed]:
+    def make(options: _core.LoaderOptions) -> _core.Feed:
+        feed = _core.Feed.make(source, spec, options, *form)
+        if crew is not None:
+            crew.serve(feed, job_of(feed, Form(spec.text, spec.size, order.value), options))
+        return feed
+
+    return make
 
 
 def _feed_of(
@@ -407,10 +443,10 @@ def _source_and_order(
     return source, order
 
 
-def _close_all() -> None:
+def close_all() -> None:
     """Ends the threads of all feeds before the interpreter ends."""
     for loader in list(_open_loaders):
         loader.close()
 
 
-atexit.register(_close_all)
+atexit.register(close_all)

@@ -29,6 +29,7 @@ def loader_options(
     workers: int | None,
     io_threads: int,
     ring_depth: int | None,
+    is_remote: bool,
     leases: int,
     pixels: str,
     exif: str,
@@ -54,7 +55,10 @@ def loader_options(
     _set_integers(
         options.feed, io_threads=io_threads, workers=-1 if workers is None else workers
     )
-    _set_integers(options, ring_depth=options.leases + 3 if ring_depth is None else ring_depth)
+    options.remote_rows = is_remote
+    # What is filled elsewhere is under way for longer.
+    ahead = 8 if is_remote else 3
+    _set_integers(options, ring_depth=options.leases + ahead if ring_depth is None else ring_depth)
     options.last_batch = choose("last_batch", last_batch, LAST_BATCH)
     options.epochs = -1.0 if epochs is None else _positive("epochs", epochs)
     options.feed.decode = decode_options(pixels, exif, max_pixels)

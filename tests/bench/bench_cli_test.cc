@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/cli_harness.h"
@@ -51,6 +52,13 @@ TEST_F(BenchCli, WritesJsonMarkdownAndPlotsThatNameMachineAndCommit) {
   EXPECT_EQ(compared.exit_code, 1) << compared.out;
   EXPECT_THAT(compared.out, HasSubstr("WORSE"));
 
+  const ProgramResult nodes =
+      run_stoker({"plan", "--gpus", "8", "--rate", "1e6", "--feed", path("a/feed.json"), "--cores",
+                  "0", "--node-cores", "64", "--link-gbit", "1e6", "--json"});
+  ASSERT_EQ(nodes.exit_code, 0) << nodes.err;
+  const Json wanted = Json::parse(nodes.out)["results"];
+  EXPECT_EQ(wanted["cpu_nodes"].get<int>(),
+            static_cast<int>(std::ceil(wanted["busy_cores"].get<double>() / 0.8 / 64)));
   // A plan needs only that file.
   const ProgramResult plan = run_stoker(
       {"plan", "--gpus", "8", "--rate", "3000", "--feed", path("a/feed.json"), "--json"});
@@ -111,6 +119,9 @@ TEST_F(BenchCli, RefusesWhatMakesNoSense) {
   refused({"bench", "predict", "--n", "1,3"}, "2xthrottled's 2 GPUs");
   refused({"bench", "compare", "/no/a.json", "/no/b.json"}, "/no/a.json");
   refused({"plan", "--gpus", "8", "--rate", "3000", "--feed", "/no/feed.json"}, "/no/feed.json");
+  refused({"plan", "--gpus", "8", "--rate", "3", "--node-cores", "8"}, "needs --cores");
+  refused({"plan", "--gpus", "8", "--rate", "3", "--link-gbit", "8"}, "--node-cores");
+  refused({"plan", "--gpus", "8", "--rate", "3", "--cores", "8"}, "--node-cores");
   folder_.write("other.json", "{\"figures\": 3}");
   refused({"bench", "compare", path("other.json"), path("other.json")}, "not a report");
 }

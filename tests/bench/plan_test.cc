@@ -74,5 +74,38 @@ TEST(Plan, ReadsWhatTheFeedBenchWrote) {
   EXPECT_THROW(feed_cost(report), std::invalid_argument);
 }
 
+TEST(Plan, CpuNodesFillWhatTheOwnCoresDoNot) {
+  PlanDemand demand;
+  demand.gpus = 8;
+  demand.rate = 3000;
+  demand.headroom = 0.2;
+  FeedCost cost;
+  cost.cpu_ms = 1.6;  // 500 images/s of a core, less a fifth
+  cost.size = {224, 224};
+  const NodePlan plan =
+      plan_nodes(cost, demand, {.local_cores = 16, .node_cores = 8, .link_gbit = 25});
+  EXPECT_DOUBLE_EQ(plan.local_rate, 8000);
+  EXPECT_DOUBLE_EQ(plan.remote_rate, 16000);
+  EXPECT_DOUBLE_EQ(plan.node_rate, 4000);
+  EXPECT_EQ(plan.nodes, 4);
+  EXPECT_FALSE(plan.link_limits_node);
+  // A row of 224 px has 150,528 bytes of pixels and less than 300 of labels and notes.
+  EXPECT_GT(plan.bytes_per_second, 16000 * 150528.0);
+  EXPECT_LT(plan.bytes_per_second, 16000 * 150828.0);
+  EXPECT_TRUE(plan.link_suffices());
+
+  const NodePlan slow =
+      plan_nodes(cost, demand, {.local_cores = 0, .node_cores = 64, .link_gbit = 10});
+  EXPECT_TRUE(slow.link_limits_node);
+  EXPECT_NEAR(slow.node_rate, 8300, 20);
+  EXPECT_EQ(slow.nodes, 3);
+  EXPECT_FALSE(slow.link_suffices());
+
+  EXPECT_EQ(plan_nodes(cost, demand, {.local_cores = 48}).nodes, 0);
+  EXPECT_THROW(plan_nodes(cost, demand, {.local_cores = -1}), std::invalid_argument);
+  EXPECT_THROW(plan_nodes(cost, demand, {.node_cores = 0}), std::invalid_argument);
+  EXPECT_THROW(plan_nodes(cost, demand, {.link_gbit = 0}), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace stoker

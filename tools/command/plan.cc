@@ -44,7 +44,19 @@ struct LinkOptions {
 };
 
 constexpr std::initializer_list<const char*> kLinkOptions = {
-    "--classes", "--grad-mib", "--bucket-mib", "--cores", "--reduce", "--grad-wire"};
+    "--classes", "--grad-mib", "--bucket-mib", "--reduce", "--grad-wire"};
+
+void add_node_options(CLI::App& app, NodeDemand& nodes) {
+  app.add_option(
+         "--node-cores", nodes.node_cores,
+         "Also calculate how many machines without GPUs, of so many cores each, are to fill "
+         "rows for the one with the GPUs (stoker.ray). Needs --cores")
+      ->check(CLI::Range(1, 1 << 16))
+      ->default_str("");
+  app.add_option("--link-gbit", nodes.link_gbit,
+                 "Network of each of these machines, Gbit/s (with --node-cores)")
+      ->check(CLI::Range(0.001, 1e6));
+}
 
 void add_link_options(CLI::App& app, LinkOptions& options) {
   app.add_option("--machine", options.machine,
@@ -66,9 +78,9 @@ void add_link_options(CLI::App& app, LinkOptions& options) {
                  "runs. 0 sums all of them after it (with --machine)")
       ->check(CLI::Range(0.0, 1e6));
   app.add_option("--cores", options.cores,
-                 "Cores of the machine that feed, like the measured ones (with --machine; default: "
-                 "batches are never late)")
-      ->check(CLI::PositiveNumber)
+                 "Cores of the machine that feed, like the measured ones (with --machine, default: "
+                 "batches are never late; with --node-cores, where 0 is possible)")
+      ->check(CLI::NonNegativeNumber)
       ->default_str("");
   check_reduce(app.add_option("--reduce", options.reductions,
                               "Strategies to predict, as a list. parameter-server is the one in "
@@ -86,6 +98,17 @@ void add_link_options(CLI::App& app, LinkOptions& options) {
 
 // Refuses what would be ignored, and what is missing.
 void check_link_options(const CLI::App& app, const LinkOptions& options) {
+  const bool has_nodes = is_given(app, "--node-cores");
+  if (has_nodes && !is_given(app, "--cores")) {
+    throw std::invalid_argument("--node-cores needs --cores, those of the machine with the GPUs");
+  }
+  if (!has_nodes) refuse_if_given(app, {"--link-gbit"}, "it is for --node-cores");
+  if (!has_nodes && options.machine.empty()) {
+    refuse_if_given(app, {"--cores"}, "it is for a prediction with --machine, or for --node-cores");
+  }
+  if (!has_nodes && is_given(app, "--cores") && options.cores == 0) {
+    throw std::invalid_argument("--cores 0 is for --node-cores");
+  }
   if (options.machine.empty()) {
     refuse_if_given(app, kLinkOptions, "it is for a prediction with --machine");
     if (!is_given(app, "--gpus")) throw std::invalid_argument("--gpus is needed without --machine");
@@ -178,9 +201,10 @@ nlohmann::ordered_json results_of(const MachinePlan& plan, const FeedCost& cost)
 
 // Refuses the options of the measurement, because with --feed nothing is measured.
 void refuse_measuring(const CLI::App& app) {
-  std::set<std::string> plans = {"--help",  "--config",     "--gpus",  "--rate",
-                                 "--batch", "--ring-depth", "--slots", "--headroom",
-                                 "--feed",  "--out",        "--json",  "--machine"};
+  std::set<std::string> plans = {"--help",  "--config",     "--gpus",     "--rate",
+                                 "--batch", "--ring-depth", "--slots",    "--headroom",
+                                 "--feed",  "--out",        "--json",     "--machine",
+                                 "--cores", "--node-cores", "--link-gbit"};
   plans.insert(kLinkOptions.begin(), kLinkOptions.end());
   if (is_given(app, "--machine")) plans.insert("--model");
   for (const CLI::Option* option : app.get_options()) {
@@ -196,6 +220,7 @@ int run_plan(int argc, char** argv) {
   BenchDataOptions data;
   PlanDemand demand;
   LinkOptions links;
+  NodeDemand nodes;
   std::string feed_file;
   int repeats = 7;
   auto app = make_parser(
@@ -204,6 +229,7 @@ int run_plan(int argc, char** argv) {
       "bandwidth. It starts from what an image costs, which is measured here, with the cores and\n"
       "the data that there are, or read from the result of an earlier `stoker bench feed --out`.\n"
       "Other CPUs have other costs.\n"
+      "With --node-cores it also says how many machines without GPUs are to help.\n"
       "With --machine it also predicts, by a simulation of the schedule of a training on the "
       "links\n"
       "of that machine, images/s and efficiency for 1 to all GPUs, weak and strong; resident\n"
@@ -212,6 +238,7 @@ int run_plan(int argc, char** argv) {
       "is cut on the host or on GPUs, with the bytes over each link and the largest batch.",
       "  stoker plan --gpus 8 --rate 3000 --size 224 --data data/imagenette\n"
       "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json\n"
+      "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json --cores 64 --node-cores 32\n"
       "  stoker plan --machine 8xh100 --rate 3000 --model resnet50 --feed results/feed.json\n"
       "  stoker plan --machine 7gforce --rate 119.8 --batch 32 --model resnet50 --feed "
       "results/feed.json\n"
@@ -237,6 +264,7 @@ int run_plan(int argc, char** argv) {
   add_repeats_option(*app, repeats, "the measurement");
   add_bench_data_options(*app, data);
   add_link_options(*app, links);
+  add_node_options(*app, nodes);
   BenchOutput output(*app);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   if (!feed_file.empty()) refuse_measuring(*app);
@@ -265,6 +293,15 @@ int run_plan(int argc, char** argv) {
   report.results = results_of(plan, cost);
   report.results["measured_machine_feeds_gpus"] = gpus_fed;
   report.tables.push_back(plan_table(plan, demand));
+  if (is_given(*app, "--node-cores")) {
+    nodes.local_cores = links.cores;
+    const NodePlan others = plan_nodes(cost, demand, nodes);
+    report.tables.push_back(node_table(others, nodes));
+    report.results["cpu_nodes"] = others.nodes;
+    report.results["cpu_nodes_images_per_second"] = others.remote_rate;
+    report.results["network_bytes_per_second"] = others.bytes_per_second;
+    report.results["network_suffices"] = others.link_suffices();
+  }
   report.notes = {
       fmt::format("From {} ms of one core per image of {} x {} px ({}–{}), measured on: {}.",
                   significant(cost.cpu_ms), cost.size.width, cost.size.height,

@@ -1,0 +1,58 @@
+#include "pipeline/fingerprint.h"
+
+#include <string>
+
+#include "pipeline/digest.h"
+#include "stoker/version.h"
+
+namespace stoker {
+
+uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
+                            const LoaderOptions& options, int64_t global_batch) {
+  const DecodeOptions& decode = options.feed.decode;
+  const std::string targets =
+      source.targets().empty() ? "" : "; targets " + hex64(source.targets_digest());
+  // Only a mix per batch depends on which samples share a batch.
+  const std::string batch = augment.mix.on() && augment.mix.per_batch
+                                ? "; global batch " + std::to_string(global_batch)
+                                : "";
+  return text_digest("stoker pixels 2; labels " + hex64(source.labels_digest()) + targets +
+                     "; samples " + std::to_string(source.size()) + "; augment " +
+                     augment.describe() + "; seed " + std::to_string(options.seed) +
+                     (options.order ? "; order " + options.order->describe()
+                                    : "; shuffle " + std::to_string(options.shuffle)) +
+                     "; last batch " + std::to_string(static_cast<int>(options.last_batch)) +
+                     "; pixels " + std::to_string(static_cast<int>(decode.pixels)) + "; exif " +
+                     std::to_string(static_cast<int>(decode.exif)) + "; max_pixels " +
+                     std::to_string(decode.max_pixels) + batch);
+}
+
+uint64_t resume_fingerprint(const Source& source, const LoaderOptions& options, uint64_t pixels,
+                            int64_t global_batch) {
+  return text_digest("stoker resume 2; " + hex64(pixels) + "; source " +
+                     hex64(source.fingerprint()) + "; global batch " +
+                     std::to_string(global_batch) + "; epoch offset " +
+                     std::to_string(options.first_epoch_offset));
+}
+
+uint64_t rows_fingerprint(const Source& source, const AugmentSpec& augment,
+                          const LoaderOptions& options, int devices, const DeviceEdits& edits) {
+  const int64_t batch = global_batch(options, devices);
+  const uint64_t pixels = pixels_fingerprint(source, augment, options, batch);
+  const EpochGrid& grid = options.grid;
+  std::string text = "stoker rows 1; version " STOKER_VERSION "; " +
+                     hex64(resume_fingerprint(source, options, pixels, batch));
+  for (const int64_t number :
+       {int64_t{options.batch_size}, int64_t{options.parts}, int64_t{options.rank},
+        int64_t{options.world}, int64_t{devices}, grid.epoch, grid.step, grid.position,
+        int64_t{options.digests}, int64_t{edits.erases}, int64_t{edits.mixes}}) {
+    text += "; " + std::to_string(number);
+  }
+  return text_digest(text);
+}
+
+int64_t global_batch(const LoaderOptions& options, int64_t devices) {
+  return int64_t{options.batch_size} * devices * options.world * options.parts;
+}
+
+}  // namespace stoker

@@ -1,0 +1,628 @@
+// Rows that others fill: whoever fills them, whatever is lost on the way, and whenever a feed ends,
+// a feed gives the bytes that it gives alone.
+#include "pipeline/remote_rows.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <thread>
+
+#include "pipeline/digest.h"
+#include "pipeline/fingerprint.h"
+#include "pipeline/invalid_field.h"
+#include "pipeline/receipt/receipt.h"
+#include "pipeline/remote_filler.h"
+#include "pipeline/source/synthetic_source.h"
+#include "pipeline/source/target_source.h"
+#include "tests/pipeline/loader_support.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker::testing {
+namespace {
+
+using Message = std::vector<std::byte>;
+
+// A batch has more rows than a ticket, so that claims are parts of batches.
+LoaderOptions options_of(int workers, int batch = 20) {
+  LoaderOptions options;
+  options.batch_size = batch;
+  options.seed = 9;
+  options.epochs = 3;
+  options.digests = true;
+  options.feed.workers = workers;
+  options.feed.max_bad = 0.5;
+  options.feed.seek_index = "off";
+  return options;
+}
+
+LoaderOptions with_remote(LoaderOptions options) {
+  options.remote_rows = true;
+  return options;
+}
+
+// Threads that carry rows for a feed: each claims, fills and delivers by turns, until the feed
+// ends.
+class Carriers {
+ public:
+  // `carry` is called instead of carrying a claim simply.
+  using Carry = std::function<void(RemoteRows&, RemoteFiller&, const RowClaim&)>;
+
+  Carriers(Loader& loader, const Source& source, const AugmentSpec& augment,
+           const LoaderOptions& options, int count, int devices = 1, DeviceEdits edits = {},
+           Carry carry = &Carriers::carry)
+      : rows_(loader.remote_rows()),
+        filler_(source, augment, options, {.threads = 2, .devices = devices, .edits = edits}) {
+    for (int i = 0; i < count; ++i) {
+      threads_.emplace_back([this, count, carry] {
+        while (!rows_->ended()) {
+          if (const auto claim = rows_->claim(count, 20)) carry(*rows_, filler_, *claim);
+        }
+      });
+    }
+  }
+  // The feed must have ended.
+  ~Carriers() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  static Message fill(RemoteFiller& filler, const RowRange& range, std::vector<uint8_t>& bad) {
+    Message message(filler.message_bytes(range.rows));
+    bad = filler.fill(range, message);
+    return message;
+  }
+  static void carry(RemoteRows& rows, RemoteFiller& filler, const RowClaim& claim) {
+    std::vector<uint8_t> bad;
+    const Message message = fill(filler, claim.range, bad);
+    rows.deliver(claim, message, bad);
+  }
+
+ private:
+  const std::shared_ptr<RemoteRows> rows_;
+  RemoteFiller filler_;
+  std::vector<std::thread> threads_;
+};
+
+struct RemoteRun {
+  std::vector<Delivered> batches;
+  RemoteStats stats;
+};
+
+RemoteRun run_with(const Source& source, const AugmentSpec& augment, const LoaderOptions& local,
+                   int carriers, int devices = 1, const Carriers::Carry& carry = &Carriers::carry) {
+  const LoaderOptions options = with_remote(local);
+  Feed feed(source, augment, options, devices);
+  const Carriers others(feed.loader(), source, augment, options, carriers, devices, {}, carry);
+  RemoteRun run{feed.all(), feed.loader().stats().remote};
+  feed.loader().stop();
+  return run;
+}
+
+int64_t rows_in(const std::vector<Delivered>& batches) {
+  int64_t rows = 0;
+  for (const Delivered& batch : batches) rows += static_cast<int64_t>(batch.rows.size());
+  return rows;
+}
+
+std::unique_ptr<FakeSource> spoilt_source(int64_t samples = 41) {
+  auto source = jpeg_source(samples);
+  source->fail(7);
+  source->replace(9, text_bytes("no picture"));
+  source->replace(20, truncated(jpeg_file(40, 40, 3), 300));
+  for (SampleId id = 0; id < samples; id += 3) source->cache(id);
+  return source;
+}
+
+TEST(RemoteRows, AnyNumberOfCarriersGivesTheBytesOfALocalFeed) {
+  const auto source = spoilt_source();
+  const std::vector<Delivered> expected = Feed(*source, crop_spec(), options_of(1)).all();
+  for (const int carriers : {0, 1, 2, 3, 8}) {
+    for (const int workers : {1, 2}) {
+      const RemoteRun run = run_with(*source, crop_spec(), options_of(workers), carriers);
+      EXPECT_EQ(run.batches, expected) << carriers << ", " << workers;
+      EXPECT_EQ(run.stats.given_up, 0);
+    }
+  }
+}
+
+// Without workers of its own, a feed gets every row from others.
+TEST(RemoteRows, AFeedWithoutWorkersIsFilledByOthers) {
+  const auto source = spoilt_source();
+  const auto raw = make_synthetic_source(53, {16, 16}, 5, 2);
+  for (const bool is_file : {true, false}) {
+    const Source& data = is_file ? *static_cast<const Source*>(source.get()) : *raw;
+    const AugmentSpec augment = is_file ? crop_spec() : pad_spec();
+    for (const int devices : {1, 2}) {
+      for (const int batch : {1, 5, 16, 300}) {
+        const auto expected = Feed(data, augment, options_of(1, batch), devices).all();
+        for (const int carriers : {1, 8}) {
+          const RemoteRun run = run_with(data, augment, options_of(0, batch), carriers, devices);
+          EXPECT_EQ(run.batches, expected) << devices << ", " << batch << ", " << carriers;
+          EXPECT_GE(run.stats.rows, rows_in(expected));  // and those ahead of the last batch
+        }
+      }
+    }
+  }
+}
+
+TEST(RemoteRows, RanksOrdersAndResumedFeedsAreTheSame) {
+  const auto source = jpeg_source(41);
+  for (const LastBatch last : {LastBatch::pad, LastBatch::drop, LastBatch::wrap}) {
+    LoaderOptions options = options_of(0, 6);
+    options.last_batch = last;
+    options.rank = 1;
+    options.world = 2;
+    options.first_step = 4;
+    options.order = repeated_order({.samples = 41, .repeats = 3});
+    LoaderOptions local = options;
+    local.feed.workers = 1;
+    EXPECT_EQ(run_with(*source, crop_spec(), options, 2).batches,
+              Feed(*source, crop_spec(), local).all());
+  }
+}
+
+// The columns of a batch, byte for byte, with what the devices are to do.
+std::vector<std::byte> bytes_of(const DeviceBatch& batch, size_t columns) {
+  std::vector<std::byte> bytes;
+  const auto add = [&](const void* from, size_t count) {
+    const auto* first = static_cast<const std::byte*>(from);
+    bytes.insert(bytes.end(), first, first + count);
+  };
+  const BatchShape& shape = batch.shape();
+  const auto rows = static_cast<size_t>(shape.rows);
+  add(batch.images(), rows * BatchLayout(shape).image_bytes());
+  add(batch.labels(), rows * sizeof(int32_t));
+  add(batch.weights(), rows * sizeof(float));
+  for (size_t i = 0; i < columns; ++i) {
+    add(batch.target(i), rows * static_cast<size_t>(shape.target_bytes[i]));
+  }
+  add(batch.ids(), rows * sizeof(SampleId));
+  for (size_t row = 0; row < rows; ++row) {
+    const RowNote& note = row_notes(batch)[row];
+    const int64_t values[] = {note.pixels_of,
+                              static_cast<int64_t>(note.digest),
+                              static_cast<int64_t>(note.appearance),
+                              note.mix.partner,
+                              static_cast<int64_t>(note.mix.draw.kind),
+                              note.source.width,
+                              note.bad,
+                              note.counts};
+    add(values, sizeof(values));
+  }
+  return bytes;
+}
+
+std::vector<std::byte> all_bytes(Feed& feed) {
+  std::vector<std::byte> all;
+  Delivered batch;
+  const size_t columns = feed.loader().targets().size();
+  while (feed.next(0, batch, [&](const DeviceBatch& leased) {
+    const auto bytes = bytes_of(leased, columns);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  })) {
+  }
+  return all;
+}
+
+TEST(RemoteRows, ConvertedAndMixedRowsViewsAndTargetsArrive) {
+  const auto pictures = spoilt_source();
+  std::vector<float> ages(41);
+  for (size_t i = 0; i < ages.size(); ++i) ages[i] = 0.5f * static_cast<float>(i);
+  const TargetSource source(
+      *pictures, {{{"age", TargetType::float32, {}}, std::as_bytes(std::span(ages)), nullptr}});
+  const RowFormat planar{PixelType::fp32, PixelOrder::nchw, {0.5f, 0.4f, 0.3f}, {0.2f, 0.3f, 0.4f}};
+  const char* const lists[] = {"random_resized_crop | flip",
+                               "random_resized_crop | flip | mix(mixup=0.4, cutmix=1.0)",
+                               "views(random_resized_crop, resize_center_crop)"};
+  for (const char* list : lists) {
+    for (const bool converts : {false, true}) {
+      SCOPED_TRACE(list);
+      const AugmentSpec augment(list, {24, 24});
+      LoaderOptions local = options_of(1);
+      if (converts) local.format = planar;
+      Feed alone(source, augment, local);
+      LoaderOptions options = with_remote(local);
+      options.feed.workers = 0;
+      Feed feed(source, augment, options);
+      const Carriers others(feed.loader(), source, augment, options, 3);
+      EXPECT_TRUE(all_bytes(feed) == all_bytes(alone)) << converts;
+      feed.loader().stop();
+    }
+  }
+}
+
+// What a device does behind the copy is done by the feed's own devices.
+TEST(RemoteRows, TheDevicesEditRowsOfOthers) {
+  const auto source = jpeg_source(41);
+  const AugmentSpec augment(
+      "random_resized_crop | random_erasing(p=0.7, noise=True) | mix(mixup=0.4, cutmix=1.0)",
+      {24, 24});
+  LoaderOptions local = options_of(1);
+  local.digests = false;
+  FakeDevice far({.host_accessible = false});
+  const DeviceEdits edits = device_edits(augment, {&far}, local);
+  ASSERT_TRUE(edits.erases && edits.mixes);
+  const auto expected = Feed(*source, augment, local, 1, DeviceKind::far).all();
+  LoaderOptions options = with_remote(local);
+  options.feed.workers = 0;
+  Feed feed(*source, augment, options, 1, DeviceKind::far);
+  const Carriers others(feed.loader(), *source, augment, options, 2, 1, edits);
+  EXPECT_EQ(feed.all(), expected);
+  feed.loader().stop();
+}
+
+// Claims are given up, come late, come twice, or bring what is not theirs.
+TEST(RemoteRows, NothingIsLostOrDoubledWhateverBecomesOfClaims) {
+  const auto source = spoilt_source();
+  const auto expected = Feed(*source, crop_spec(), options_of(1)).all();
+  LoaderOptions other_options = options_of(1);
+  other_options.seed = 10;
+  RemoteFiller other(*source, crop_spec(), other_options, {});
+  std::atomic<int64_t> given_up = 0, refused = 0, thrown = 0;
+  const auto carry = [&](RemoteRows& rows, RemoteFiller& filler, const RowClaim& claim) {
+    std::vector<uint8_t> bad;
+    switch (claim.number % 7) {
+      case 1:
+        rows.give_up(claim);
+        ++given_up;
+        return;
+      case 2: {  // late
+        const Message message = Carriers::fill(filler, claim.range, bad);
+        rows.give_up(claim);
+        rows.give_up(claim);
+        ++given_up;
+        refused += !rows.deliver(claim, message, bad);
+        return;
+      }
+      case 3: {  // twice
+        const Message message = Carriers::fill(filler, claim.range, bad);
+        EXPECT_TRUE(rows.deliver(claim, message, bad) || rows.ended());
+        refused += !rows.deliver(claim, message, bad);
+        return;
+      }
+      case 4: {  // another feed's
+        const Message message = Carriers::fill(other, claim.range, bad);
+        EXPECT_THROW(rows.deliver(claim, message, bad), std::invalid_argument);
+        ++thrown;
+        refused += !rows.deliver(claim, message, bad);  // it was given up by that
+        return;
+      }
+      case 5: {  // other rows, no rows, half of the rows
+        RowRange range = claim.range;
+        ++range.step;
+        Message message = Carriers::fill(filler, range, bad);
+        if (claim.number % 2 == 0) message.resize(message.size() / 2);
+        if (claim.number % 3 == 0) message.resize(5);
+        EXPECT_THROW(rows.deliver(claim, message, bad), std::invalid_argument);
+        ++thrown;
+        return;
+      }
+      default:
+        Carriers::carry(rows, filler, claim);
+    }
+  };
+  for (const int workers : {0, 1, 3}) {
+    given_up = refused = thrown = 0;
+    const RemoteRun run = run_with(*source, crop_spec(), options_of(workers), 3, 1, carry);
+    EXPECT_EQ(run.batches, expected) << workers;
+    if (workers > 0) continue;
+    EXPECT_GT(thrown, 0);
+    EXPECT_GT(refused, 0);
+    EXPECT_GT(given_up, 0);
+  }
+}
+
+TEST(RemoteRows, MessagesOfOthersAreRefusedWithBothFingerprints) {
+  const auto source = jpeg_source(20);
+  const LoaderOptions options = with_remote(options_of(0));
+  Feed feed(*source, crop_spec(), options);
+  RemoteRows& rows = *feed.loader().remote_rows();
+  LoaderOptions others = options;
+  others.seed = 10;
+  RemoteFiller filler(*source, crop_spec(), others, {});
+  EXPECT_NE(filler.fingerprint(), rows.fingerprint());
+  const auto claim = rows.claim(1, 10000);
+  ASSERT_TRUE(claim);
+  std::vector<uint8_t> bad;
+  const Message message = Carriers::fill(filler, claim->range, bad);
+  try {
+    rows.deliver(*claim, message, bad);
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(hex64(filler.fingerprint())));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(hex64(rows.fingerprint())));
+  }
+  // Another size, another place in the world, another list: another fingerprint.
+  std::set<uint64_t> all = {rows.fingerprint(), filler.fingerprint()};
+  for (int change = 0; change < 4; ++change) {
+    LoaderOptions changed = options;
+    if (change == 0) changed.batch_size = 4;
+    if (change == 1) changed.world = 2;
+    if (change == 2) changed.digests = false;
+    const AugmentSpec augment = change == 3 ? crop_spec(32) : crop_spec();
+    all.insert(RemoteFiller(*source, augment, changed, {}).fingerprint());
+  }
+  all.insert(RemoteFiller(*jpeg_source(21), crop_spec(), options, {}).fingerprint());
+  all.insert(
+      RemoteFiller(*source, crop_spec(), options, {.edits = {.erases = true}}).fingerprint());
+  EXPECT_EQ(all.size(), 8u);
+}
+
+// With claims outside, deliveries under way and carriers that wait, for feeds with and without
+// workers.
+TEST(RemoteRows, StoppingAtEveryStepIsClean) {
+  const auto source = spoilt_source(19);
+  for (const int workers : {0, 1, 2}) {
+    for (int steps = 0; steps <= 10; ++steps) {
+      LoaderOptions options = with_remote(options_of(workers, 4));
+      options.ring_depth = 1 + steps % 3;
+      options.slots = steps % 4;
+      options.feed.io_threads = steps % 3;
+      Feed feed(*source, crop_spec(), options, 1 + steps % 2,
+                workers == 2 ? DeviceKind::nasty : DeviceKind::host);
+      const auto keep_some = [](RemoteRows& rows, RemoteFiller& filler, const RowClaim& claim) {
+        // Nobody gives these up: the feed's end does.
+        if (claim.number % 5 == 4 && claim.range.step > 5) return;
+        Carriers::carry(rows, filler, claim);
+      };
+      const Carriers others(feed.loader(), *source, crop_spec(), options, 2, 1 + steps % 2, {},
+                            keep_some);
+      if (steps <= 5) feed.take(steps);
+      if (steps % 3 == 0) feed.loader().stop();
+      feed.destroy();
+    }
+  }
+}
+
+// A carrier may hold on to the rows of a feed that has ended.
+TEST(RemoteRows, AnEndedFeedTakesNothing) {
+  const auto source = jpeg_source(20);
+  const LoaderOptions options = with_remote(options_of(0));
+  RemoteFiller filler(*source, crop_spec(), options, {});
+  std::shared_ptr<RemoteRows> rows;
+  std::optional<RowClaim> claim;
+  {
+    Feed feed(*source, crop_spec(), options);
+    rows = feed.loader().remote_rows();
+    EXPECT_FALSE(rows->ended());
+    claim = rows->claim(1, 10000);
+    ASSERT_TRUE(claim);
+  }
+  EXPECT_TRUE(rows->ended());
+  std::vector<uint8_t> bad;
+  const Message message = Carriers::fill(filler, claim->range, bad);
+  EXPECT_FALSE(rows->deliver(*claim, message, bad));
+  EXPECT_FALSE(rows->claim(1, 0));
+  EXPECT_TRUE(rows->give_up_if_late(*claim));
+  rows->give_up(*claim);
+  rows->fail("nobody hears this");
+}
+
+TEST(RemoteRows, AProblemOfTheCarriersReachesTheConsumer) {
+  const auto source = jpeg_source(20);
+  Feed feed(*source, crop_spec(), with_remote(options_of(0)));
+  feed.loader().remote_rows()->fail("worker 3 has stoker 0.0.9, here is 0.1.0");
+  for (int i = 0; i < 2; ++i) {
+    try {
+      feed.all();
+      FAIL();
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "worker 3 has stoker 0.0.9, here is 0.1.0");
+    }
+  }
+}
+
+TEST(RemoteRows, OptionsThatDoNotGoTogetherAreRefused) {
+  const auto source = jpeg_source(20);
+  LoaderOptions options = with_remote(options_of(1));
+  options.parts = 2;
+  EXPECT_THROW(Feed(*source, crop_spec(), options), InvalidField);
+  EXPECT_THROW(RemoteFiller(*source, crop_spec(), options_of(1), {.threads = 0}), InvalidField);
+  RemoteFiller filler(*source, crop_spec(), options_of(1, 8), {});
+  Message message(filler.message_bytes(4));
+  for (const RowRange& range :
+       {RowRange{0, 1, 0, 4}, RowRange{-1, 0, 0, 4}, RowRange{0, 0, 5, 4}, RowRange{0, 0, -1, 4},
+        RowRange{0, 0, 0, 0}, RowRange{0, 0, 0, 5}}) {
+    EXPECT_THROW(filler.fill(range, message), std::invalid_argument);
+  }
+}
+
+// A bad sample has one line, whoever found it.
+TEST(RemoteRows, TheListOfBadSamplesIsThatOfALocalFeed) {
+  const auto source = spoilt_source();
+  const TempFolder folder;
+  const auto lines = [&](const char* name) {
+    std::ifstream file(folder.path() + "/" + name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  LoaderOptions local = options_of(1);
+  local.quarantine_file = folder.path() + "/local";
+  Feed(*source, crop_spec(), local).all();
+  for (const int workers : {0, 1}) {
+    LoaderOptions options = options_of(workers);
+    options.quarantine_file = folder.path() + "/remote" + std::to_string(workers);
+    const auto late = [](RemoteRows& rows, RemoteFiller& filler, const RowClaim& claim) {
+      if (claim.number % 2 == 0) rows.give_up(claim);
+      Carriers::carry(rows, filler, claim);
+    };
+    run_with(*source, crop_spec(), options, 2, 1, late);
+    EXPECT_EQ(lines(("remote" + std::to_string(workers)).c_str()), lines("local"));
+  }
+  EXPECT_NE(lines("local"), "");
+}
+
+TEST(RemoteRows, TheReceiptIsThatOfALocalFeed) {
+  const auto source = spoilt_source();
+  const TempFolder folder;
+  const auto receipt_of = [&](const std::string& name, int workers, bool remote) {
+    LoaderOptions options = options_of(workers);
+    options.remote_rows = remote;
+    Feed feed(*source, crop_spec(), options);
+    std::optional<Carriers> others;
+    if (remote) others.emplace(feed.loader(), *source, crop_spec(), options, 2);
+    Receipt receipt(folder.path() + "/" + name,
+                    receipt_info(feed.loader(), *source, crop_spec(), options, 1), 0);
+    Delivered batch;
+    while (feed.next(0, batch, [&](const DeviceBatch& leased) { receipt.add(0, leased); })) {
+    }
+    feed.loader().stop();
+    return receipt.epochs();
+  };
+  const auto expected = receipt_of("local", 1, false);
+  ASSERT_EQ(expected.size(), 3u);
+  EXPECT_EQ(receipt_of("remote", 0, true), expected);
+  EXPECT_EQ(receipt_of("both", 1, true), expected);
+}
+
+// The rules, with a feed that only notes what it is asked.
+class NotingFeed final : public RemoteRows::Feed {
+ public:
+  void store(const RowRange& range, const Slab&, const std::vector<BadSample>&) noexcept override {
+    stored.push_back(range);
+  }
+  void ask_here(int times) noexcept override { asked += times; }
+  void fail(std::exception_ptr) noexcept override {}
+  double local_rows_per_s() const override { return rate; }
+  std::vector<RowRange> stored;
+  int asked = 0;
+  double rate = 0;
+};
+
+class RemoteRulesTest : public ::testing::Test {
+ protected:
+  static constexpr int kRows = 16;
+  void open(int window, int rows_per_ticket = 4, double patience_s = 0,
+            bool is_all_remote = false) {
+    rows_ = std::make_unique<RemoteRows>(
+        RemoteRows::Options{.batch = {.rows = kRows, .height = 8, .width = 8},
+                            .window = window,
+                            .is_all_remote = is_all_remote,
+                            .least_patience_s = patience_s});
+    rows_->open(feed_, rows_per_ticket);
+  }
+  void put(Step step) { rows_->put({step, 0, 0, kRows}); }
+  std::vector<RowRange> claim_all() {
+    std::vector<RowRange> claims;
+    while (const auto claim = rows_->claim(1, 0)) claims.push_back(claim->range);
+    return claims;
+  }
+  NotingFeed feed_;
+  std::unique_ptr<RemoteRows> rows_;
+};
+
+TEST_F(RemoteRulesTest, RowsAreOfferedFromTheFarEndWhileMostBatchesAreIncomplete) {
+  open(4);
+  put(0);
+  put(1);
+  EXPECT_TRUE(claim_all().empty()) << "half of the window is complete, or not begun";
+  put(2);
+  const auto claim = rows_->claim(1, 0);
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(claim->range, (RowRange{2, 0, 0, 16}));
+  RowRange here;
+  ASSERT_TRUE(rows_->take_here(here));
+  EXPECT_EQ(here, (RowRange{0, 0, 0, 4}));
+  rows_->batch_is_complete();
+  EXPECT_TRUE(claim_all().empty());
+  EXPECT_EQ(rows_->close().size(), 3u);
+}
+
+TEST_F(RemoteRulesTest, ClaimsAreWholeTicketsAndLeaveWholeTickets) {
+  open(1, 6);  // tickets of rows 0, 6 and 12
+  put(0);
+  std::vector<RowRange> claims = claim_all();
+  // Half of the window is 8 rows; one claimer has half of that at once, a ticket at least.
+  EXPECT_THAT(claims, ::testing::ElementsAre(RowRange{0, 0, 12, 4}, RowRange{0, 0, 6, 6},
+                                             RowRange{0, 0, 0, 6}));
+}
+
+TEST_F(RemoteRulesTest, RowsGivenUpAreAskedForHereOnceAndFirst) {
+  open(1);
+  put(0);
+  put(1);
+  EXPECT_EQ(feed_.asked, 8);
+  const auto claim = rows_->claim(4, 0);
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(claim->range, (RowRange{1, 0, 12, 4}));
+  rows_->give_up(*claim);
+  EXPECT_EQ(feed_.asked, 8) << "8 calls are to come, for 8 tickets";
+  RowRange here;
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(rows_->take_here(here));
+  EXPECT_EQ(here, claim->range);
+  put(2);
+  const auto last = rows_->claim(4, 0);
+  ASSERT_TRUE(last);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(rows_->take_here(here));
+  EXPECT_FALSE(rows_->take_here(here));
+  EXPECT_EQ(feed_.asked, 12);
+  rows_->give_up(*last);
+  EXPECT_EQ(feed_.asked, 13);
+  EXPECT_TRUE(rows_->take_here(here));
+  EXPECT_EQ(here, last->range);
+}
+
+TEST_F(RemoteRulesTest, OnlyLateClaimsOfIdleFeedsAreTakenBack) {
+  open(1);
+  put(0);
+  const auto claim = rows_->claim(4, 0);
+  ASSERT_TRUE(claim);
+  EXPECT_FALSE(rows_->give_up_if_late(*claim)) << "there are other rows to fill";
+  RowRange here;
+  while (rows_->take_here(here)) {
+  }
+  EXPECT_TRUE(rows_->give_up_if_late(*claim));
+  EXPECT_TRUE(rows_->give_up_if_late(*claim));
+  EXPECT_EQ(rows_->stats().taken_back, 1);
+  EXPECT_TRUE(rows_->take_here(here));
+  EXPECT_EQ(here, claim->range);
+  open(1, 4, 1e6);
+  put(0);
+  const auto patient = rows_->claim(4, 0);
+  while (rows_->take_here(here)) {
+  }
+  EXPECT_FALSE(rows_->give_up_if_late(*patient));
+}
+
+TEST_F(RemoteRulesTest, AFeedWithoutWorkersIsIdleWhateverIsToBeFilled) {
+  open(1, 4, 0, true);
+  feed_.rate = 1e12;  // of a worker that is there for what was given up
+  put(0);
+  EXPECT_EQ(feed_.asked, 0);
+  const auto claim = rows_->claim(4, 0);
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(claim->range.first_row, 12);
+  EXPECT_TRUE(rows_->give_up_if_late(*claim));
+  EXPECT_EQ(feed_.asked, 1);
+  EXPECT_EQ(claim_all().size(), 4u) << "half of the window is no limit";
+}
+
+TEST_F(RemoteRulesTest, WhatIsBegunHereWithinARoundIsKept) {
+  const RemotePace unknown{.claimers = 2};
+  EXPECT_EQ(rows_kept_here(unknown), 0);
+  EXPECT_EQ(rows_of_claim(unknown, 1000), 125);
+  const RemotePace pace{
+      .local_rows_per_s = 300, .round_s = 0.5, .rows_per_round = 50, .claimers = 3};
+  EXPECT_EQ(rows_kept_here(pace), 150);
+  EXPECT_DOUBLE_EQ(pace.remote_rows_per_s(), 300);
+  EXPECT_EQ(rows_of_claim(pace, 1200), 100);  // half of half of the window, for three
+  EXPECT_EQ(rows_of_claim(pace, 2), 1);
+  open(1);
+  feed_.rate = 1e12;  // and a round takes longer than nothing
+  put(0);
+  const auto claim = rows_->claim(4, 0);
+  ASSERT_TRUE(claim);
+  Message message(message_bytes({.rows = kRows, .height = 8, .width = 8}, claim->range.rows));
+  begin_message(message, {.rows = kRows, .height = 8, .width = 8}, claim->range, 0);
+  EXPECT_TRUE(rows_->deliver(*claim, message, {}));
+  EXPECT_THAT(feed_.stored, ::testing::ElementsAre(claim->range));
+  EXPECT_FALSE(rows_->claim(4, 0));
+  feed_.rate = 0;
+  EXPECT_TRUE(rows_->claim(4, 0));
+}
+
+}  // namespace
+}  // namespace stoker::testing
