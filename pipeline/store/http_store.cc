@@ -23,11 +23,10 @@ HttpStore::HttpStore(const std::string& server, const std::string& query,
     : root_(server),
       query_(query),
       ca_file_(options.ca_file.empty() ? environment("AWS_CA_BUNDLE") : options.ca_file),
-      client_(
-          make_http_client(options.requests > 0 ? options.requests : StoreOptions::kMostRequests)),
+      client_(make_http_client(options.most_connections())),
       asker_(*client_, options.tries) {}
 
-void HttpStore::list(const std::string& prefix,
+void HttpStore::scan(const std::string& prefix,
                      const std::function<bool(StoredObject object)>&) const {
   list_folder(prefix);
 }

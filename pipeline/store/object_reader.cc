@@ -41,6 +41,10 @@ struct Range {
 };
 using Ranges = std::vector<std::unique_ptr<Range>>;
 
+std::exception_ptr store_error(const std::string& text) {
+  return std::make_exception_ptr(StoreError(text));
+}
+
 double milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
@@ -221,7 +225,7 @@ void ObjectReader::Impl::answered(Range& range, bool is_second, HttpAnswer answe
     case AnswerKind::changed:
     case AnswerKind::refused:
       cancel(other);
-      finish(range, std::make_exception_ptr(StoreError(judgement.problem)));
+      finish(range, store_error(judgement.problem));
       break;
     case AnswerKind::again:
     case AnswerKind::throttled:
@@ -373,13 +377,13 @@ std::exception_ptr ObjectReader::Impl::used_up(const Range& range) const {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f",
                 std::chrono::duration<double>(Clock::now() - range.begun).count());
-  return std::make_exception_ptr(
-      StoreError(address + "its bytes from " + std::to_string(range.offset) + " to " +
-                 std::to_string(range.offset + range.length()) +
-                 " could not be read: " + std::to_string(range.failures) + " tries in " + seconds +
-                 " s, the last: " + range.problem.substr(skipped) +
-                 "; look whether the server is there and has no more work than it can do, or allow "
-                 "more tries"));
+  return store_error(
+      address + "its bytes from " + std::to_string(range.offset) + " to " +
+      std::to_string(range.offset + range.length()) +
+      " could not be read: " + std::to_string(range.failures) + " tries in " + seconds +
+      " s, the last: " + range.problem.substr(skipped) +
+      "; look whether the server is there and has no more work than it can do, or allow "
+      "more tries");
 }
 
 ObjectReader::ObjectReader(std::shared_ptr<const ObjectStore> store, const StoreOptions& options)

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "pipeline/printable_name.h"
 #include "pipeline/store/object_store.h"
 #include "pipeline/store/url_text.h"
 
@@ -14,7 +13,7 @@ bool begins_with(const std::string& text, std::string_view start) {
 
 StoreAddress parse_s3(const std::string& address) {
   const auto fail = [&](const char* why) {
-    throw std::invalid_argument(printable_name(address) + ": " + why +
+    throw std::invalid_argument(shown_url(address) + ": " + why +
                                 "; an address is like s3://bucket/train/");
   };
   StoreAddress parsed;
@@ -39,7 +38,7 @@ StoreAddress parse_s3(const std::string& address) {
 
 StoreAddress parse_http(const std::string& address) {
   const auto fail = [&](const char* why) {
-    throw std::invalid_argument(without_secrets(address) + ": " + why +
+    throw std::invalid_argument(shown_url(address) + ": " + why +
                                 "; an address is like https://host/data/train-000.tar");
   };
   if (address.find('#') != std::string::npos) fail("'#' is written %23 in a URL");
@@ -68,7 +67,7 @@ bool is_store_address(const std::string& path) {
 StoreAddress parse_address(const std::string& address) {
   if (begins_with(address, "s3://")) return parse_s3(address);
   if (is_store_address(address)) return parse_http(address);
-  throw std::invalid_argument(printable_name(address) +
+  throw std::invalid_argument(shown_url(address) +
                               " is no address of a store, like s3://bucket/train/ or "
                               "https://host/data/train-000.tar");
 }

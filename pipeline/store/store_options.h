@@ -19,6 +19,8 @@ struct StoreOptions {
   // Requests under way at once; 0: found by measuring, up to kMostRequests.
   int requests = 0;
   static constexpr int kMostRequests = 256;
+  // Connections: for these requests, for second ones of slow ranges, and for lists.
+  int most_connections() const { return (requests > 0 ? requests : kMostRequests) + 16; }
   // Bytes that are asked for or wait to be used, for each opened data set.
   int64_t read_ahead_bytes = int64_t{256} << 20;
   // How often a request is tried before the run ends with an error.

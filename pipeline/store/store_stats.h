@@ -18,6 +18,8 @@ struct StoreStats {
   int64_t failed = 0;
   int requests_wanted = 0;  // under way at once: what measuring has found, or the option
   int requests_under_way = 0;
+  int requests_most = 0;     // that may be under way
+  int64_t window_bytes = 0;  // of samples that are fetched before they are read, at most
   // Of the last ranges (a few hundred): from the request to the first byte, and to the last.
   double first_byte_ms_median = 0, first_byte_ms_p99 = 0, total_ms_median = 0, total_ms_p99 = 0;
   double bytes_per_second = 0;     // over the time in which at least one request was under way

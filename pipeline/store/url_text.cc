@@ -137,11 +137,11 @@ std::optional<std::string> redirected_url(const std::string& url, const std::str
   return target;
 }
 
-std::string without_secrets(const std::string& url) {
+std::string shown_url(const std::string& url) {
   std::string text = url.substr(0, url.find_first_of("?#"));
   const size_t colon = text.find("://");
   const size_t host = colon == std::string::npos ? 0 : colon + 3;
-  const size_t at = text.rfind('@');
+  const size_t at = text.rfind('@');  // a key of AWS may have a slash
   if (at != std::string::npos && at >= host) text.replace(host, at - host, "...");
   return printable_name(text);
 }

@@ -35,6 +35,6 @@ std::optional<std::string> redirected_url(const std::string& url, const std::str
 
 // Returns a URL, or what should be one, for a message: without query, user and password, and
 // printable.
-std::string without_secrets(const std::string& url);
+std::string shown_url(const std::string& url);
 
 }  // namespace stoker

@@ -5,9 +5,11 @@
 
 #include "pipeline/printable_name.h"
 #include "pipeline/source/blob/blob_source.h"
+#include "pipeline/source/blob/stored_place.h"
 #include "pipeline/source/cifar_source.h"
 #include "pipeline/source/folder_source.h"
 #include "pipeline/source/listed_source.h"
+#include "pipeline/source/stored_folder.h"
 #include "pipeline/source/synthetic_source.h"
 #include "python/core/bind.h"
 #include "python/core/interruptible.h"
@@ -31,21 +33,24 @@ SharedSource open_interruptible(SourceOptions options, const Work& work) {
 }
 
 SharedSource open_path(const std::string& path, Split split, const std::string& image_from,
-                       const std::string& label_from,
-                       const std::vector<std::string>& targets_from) {
+                       const std::string& label_from, const std::vector<std::string>& targets_from,
+                       const StoreOptions& store) {
   return open_interruptible({.split = split,
                              .image_from = image_from,
                              .label_from = label_from,
-                             .targets_from = targets_from},
+                             .targets_from = targets_from,
+                             .store = store},
                             [&](const SourceOptions& all) { return open_source(path, all); });
 }
 
 SharedSource open_blobs(const BlobSet& blobs, const std::string& image_from,
-                        const std::string& label_from,
-                        const std::vector<std::string>& targets_from) {
-  return open_interruptible(
-      {.image_from = image_from, .label_from = label_from, .targets_from = targets_from},
-      [&](const SourceOptions& all) { return make_blob_source(blobs, all); });
+                        const std::string& label_from, const std::vector<std::string>& targets_from,
+                        const StoreOptions& store) {
+  return open_interruptible({.image_from = image_from,
+                             .label_from = label_from,
+                             .targets_from = targets_from,
+                             .store = store},
+                            [&](const SourceOptions& all) { return make_blob_source(blobs, all); });
 }
 
 using PathList = nb::typed<nb::list, nb::bytes>;
@@ -102,14 +107,41 @@ SharedSource list_addresses(const std::vector<uintptr_t>& addresses,
   return make_listed_source(std::move(samples));
 }
 
+StoreOptions store_options(const std::string& endpoint, const std::string& region,
+                           const std::string& profile, const std::string& style, bool anonymous,
+                           const std::string& ca_file, int requests, int64_t memory, int tries,
+                           const std::string& cache, int64_t cache_bytes) {
+  using Style = StoreOptions::Style;
+  return {.endpoint = endpoint,
+          .region = region,
+          .profile = profile,
+          .style = style == "path"   ? Style::path
+                   : style == "host" ? Style::host
+                                     : Style::automatic,
+          .anonymous = anonymous,
+          .ca_file = ca_file,
+          .requests = requests,
+          .read_ahead_bytes = memory,
+          .tries = tries,
+          .cache = cache,
+          .cache_bytes = cache_bytes};
+}
+
+void bind_stores(nb::module_& module) {
+  nb::exception<StoreError>(module, "StoreError", PyExc_OSError);
+  nb::class_<StoreOptions>(module, "StoreOptions").def(nb::new_(&store_options));
+}
+
 void bind_blobs(nb::module_& module) {
   nb::class_<BlobSet>(module, "BlobSet")
       .def_prop_ro("format", [](const BlobSet& set) { return to_string(set.format); })
       .def_prop_ro("first", [](const BlobSet& set) { return printable_name(set.blobs.front()); });
-  module.def("find_blobs", find_blobs, nb::call_guard<Unlocked>(), "path"_a, "split"_a);
-  module.def("blob_set_of", blob_set_of, nb::call_guard<Unlocked>(), "paths"_a);
-  module.def("has_blob_parts", has_blob_parts, nb::call_guard<Unlocked>(), "path"_a);
-  module.def("open_blobs", open_blobs, "blobs"_a, "image_from"_a, "label_from"_a, "targets_from"_a);
+  module.def("find_blobs", find_blobs, nb::call_guard<Unlocked>(), "path"_a, "split"_a, "store"_a);
+  module.def("blob_set_of", blob_set_of, nb::call_guard<Unlocked>(), "paths"_a, "store"_a);
+  module.def("has_blob_parts", has_blob_parts, nb::call_guard<Unlocked>(), "path"_a, "store"_a);
+  module.def("has_parts", has_parts, nb::call_guard<Unlocked>(), "path"_a, "store"_a);
+  module.def("open_blobs", open_blobs, "blobs"_a, "image_from"_a, "label_from"_a, "targets_from"_a,
+             "store"_a);
 }
 
 void bind_lists(nb::module_& module) {
@@ -122,23 +154,32 @@ void bind_lists(nb::module_& module) {
 }  // namespace
 
 void bind_open(nb::module_& module) {
+  bind_stores(module);
   bind_blobs(module);
   bind_lists(module);
   module.def(
       "folder",
-      [](const std::string& path, Split split) {
-        return SharedSource(make_folder_source(path, {.split = split}));
+      [](const std::string& path, Split split, const StoreOptions& store) {
+        if (!is_store_address(path)) {
+          return SharedSource(make_folder_source(path, {.split = split}));
+        }
+        return SharedSource(
+            make_stored_folder(stored_place(path, store), {.split = split, .store = store}));
       },
-      nb::call_guard<Unlocked>(), "path"_a, "split"_a);
+      nb::call_guard<Unlocked>(), "path"_a, "split"_a, "store"_a);
   module.def(
       "cifar",
-      [](const std::string& path, Split split) {
-        return SharedSource(make_cifar_source(path, split));
+      [](const std::string& path, Split split, const StoreOptions& store) {
+        if (!is_store_address(path)) return SharedSource(make_cifar_source(path, split));
+        if (!store.cache.empty()) {
+          throw std::invalid_argument("cache: CIFAR's files are read once and stay in memory");
+        }
+        return SharedSource(make_cifar_source(*stored_place(path, store), split));
       },
-      nb::call_guard<Unlocked>(), "path"_a, "split"_a);
+      nb::call_guard<Unlocked>(), "path"_a, "split"_a, "store"_a);
   module.def("open", open_path, "path"_a, "split"_a, "image_from"_a, "label_from"_a,
-             "targets_from"_a);
-  module.def("is_cifar_folder", is_cifar_folder, "path"_a);
+             "targets_from"_a, "store"_a);
+  module.def("is_cifar_folder", nb::overload_cast<const std::string&>(is_cifar_folder), "path"_a);
   module.def(
       "synthetic",
       [](int64_t samples, int height, int width, int classes, uint64_t seed) {

@@ -17,7 +17,7 @@ from stoker import augment
 from stoker._batch import Batch
 from stoker._blend import Blend, blend
 from stoker._core import VERSION as _VERSION
-from stoker._core import Array, DecodeError, FeedError, Sample, Source
+from stoker._core import Array, DecodeError, FeedError, Sample, Source, StoreError
 from stoker._dataset import dataset
 from stoker._devices import devices, why_no_cuda
 from stoker._emulate import Emulation, emulate
@@ -41,6 +41,7 @@ from stoker._sources import (
     tar,
     tfrecord,
 )
+from stoker._store import Store
 from stoker._targets import with_targets
 from stoker._views import concat, random_split, subset, with_labels
 from stoker._watch import WatchedIterator, watch
@@ -74,6 +75,8 @@ __all__ = [
     "Sample",
     "SeekIndex",
     "Source",
+    "Store",
+    "StoreError",
     "Watch",
     "WatchedIterator",
     "augment",

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from stoker import _core
 from stoker._choice import SPLITS
+from stoker._store import is_address
 
 _PARTS = ("train", "test", "val", "validation")
 # What the formats of shards and lists are called in messages, and the function for each.
@@ -30,6 +31,8 @@ def absolute(path: str | list[str]) -> Any:
     """
     if isinstance(path, list):
         return [absolute(each) for each in path]
+    if is_address(path):
+        return path
     here = os.getcwd()
     if _is_pattern(path) and not os.path.exists(path):
         here = glob.escape(here)
@@ -46,6 +49,8 @@ def raise_missing(path: str) -> NoReturn:
 
 
 def check_path(kind: str, path: str) -> None:
+    if is_address(path):
+        return  # a look at it would cost a request, and opening it says what is wrong
     if kind in ("folder", "cifar"):
         there = os.path.isdir(path)
     else:
@@ -61,19 +66,23 @@ def check_files(paths: list[str], split: str | None) -> str:
     if not paths:
         raise ValueError("paths is empty, must have a file at least")
     for path in paths:
-        if not os.path.exists(path):
+        if not is_address(path) and not os.path.exists(path):
             raise_missing(path)
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more files"
 
 
-def check_one_part(kind: str, path: str) -> None:
+def check_one_part(kind: str, path: str, store: _core.StoreOptions) -> None:
     """ValueError if there are parts: a default must not train on the test images."""
+    if is_address(path):
+        if kind != "cifar" and _core.has_parts(path, store):
+            raise ValueError(f"{path} holds several parts: say split='train', 'test' or 'all'")
+        return
     parts = [part for part in _PARTS if os.path.isdir(os.path.join(path, part))]
     if os.path.isdir(path) and _core.is_cifar_folder(path):
         parts = ["CIFAR's training and test files"]
     if not parts and kind not in ("folder", "cifar"):
         with _names_of(path):
-            if _core.has_blob_parts(path):
+            if _core.has_blob_parts(path, store):
                 parts = ["files of training and test parts"]
     if parts:
         raise ValueError(f"{path} holds {', '.join(parts)}: say split='train', 'test' or 'all'")
@@ -95,13 +104,15 @@ def _names_of(path: str | list[str]) -> Iterator[None]:
         raise ValueError(str(error)) from None
 
 
-def find_blobs(kind: str, path: str | list[str], split: str) -> _core.BlobSet:
+def find_blobs(
+    kind: str, path: str | list[str], split: str, store: _core.StoreOptions
+) -> _core.BlobSet:
     with _names_of(path):
         blobs: _core.BlobSet | None
         if isinstance(path, list):
-            blobs = _core.blob_set_of(path)
+            blobs = _core.blob_set_of(path, store)
         else:
-            blobs = _core.find_blobs(path, SPLITS[split])
+            blobs = _core.find_blobs(path, SPLITS[split], store)
     if blobs is not None and (kind == "open" or _FORMATS[blobs.format][1] == kind):
         return blobs
     wanted = next(words for words, function in _FORMATS.values() if function == kind)
@@ -115,6 +126,8 @@ def find_blobs(kind: str, path: str | list[str], split: str) -> _core.BlobSet:
 
 
 def _contents(folder: str) -> str:
+    if is_address(folder):
+        return "it holds folders or other objects"
     if _core.is_cifar_folder(folder):
         return "it holds CIFAR's binary files: open it by stoker.cifar()"
     names = sorted(os.listdir(folder))

@@ -22,19 +22,28 @@ from stoker._paths import (
     raise_missing,
 )
 from stoker._recipe import made
+from stoker._store import Store, is_address, options_for
 from stoker._targets import with_targets
 
 LabelFn = Callable[[str, int], int]
 Path = str | os.PathLike[str]
 
 
-def folder(path: Path, split: str | None = None, label_fn: LabelFn | None = None) -> _core.Source:
+def folder(
+    path: Path,
+    split: str | None = None,
+    label_fn: LabelFn | None = None,
+    *,
+    store: Store | None = None,
+) -> _core.Source:
     """An image folder, path/CLASS/**/FILE, like torchvision's ImageFolder: the same samples and
     labels in the same order.
 
     split: 'train' or 'test' look for a folder of that meaning in `path` (train; test, val,
     validation); 'all' takes both. Needed only where `path` holds such folders.
     label_fn(name, label): see relabel().
+    path may be an address in a store, 's3://bucket/prefix', whose objects are the files; store says
+    how to reach it.
 
     Files that are left out (GIF and other formats that are not read, pictures in no class folder),
     and pictures to which a link gives a second label, are counted and named in Source.notes; each
@@ -44,15 +53,17 @@ def folder(path: Path, split: str | None = None, label_fn: LabelFn | None = None
     split does not say which. RuntimeError: there are no class folders or no images in it, or it
     cannot be read.
     """
-    return _opened("folder", path, split, label_fn)
+    return _opened("folder", path, split, label_fn, store=store)
 
 
-def cifar(path: Path, split: str, label_fn: LabelFn | None = None) -> _core.Source:
+def cifar(
+    path: Path, split: str, label_fn: LabelFn | None = None, *, store: Store | None = None
+) -> _core.Source:
     """CIFAR-10 or CIFAR-100 in their binary layout (data_batch_1.bin ..., train.bin ...), or a
     folder that contains the archive's folder. split: 'train', 'test' or 'all'. Raises what folder()
     raises; also RuntimeError for files that are not complete.
     """
-    return _opened("cifar", path, split, label_fn)
+    return _opened("cifar", path, split, label_fn, store=store)
 
 
 def open(  # noqa: A001 - stoker.open, like the C++ open_source
@@ -63,13 +74,14 @@ def open(  # noqa: A001 - stoker.open, like the C++ open_source
     image_from: str | None = None,
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
+    store: Store | None = None,
 ) -> _core.Source:
     """Opens what is at `path`: an image folder, CIFAR's binary files, tar, Parquet, TFRecord or MDS
     shards, or a list of files; see folder(), cifar(), tar() and csv(). image_from, label_from,
     targets_from: for shards and lists only.
     """
     fields = fields_of(image_from, label_from, targets_from)
-    return _opened("open", path, split, label_fn, fields)
+    return _opened("open", path, split, label_fn, fields, store)
 
 
 def tar(
@@ -80,13 +92,16 @@ def tar(
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
     label_fn: LabelFn | None = None,
+    store: Store | None = None,
 ) -> _core.Source:
     """Tar shards as WebDataset has them: files that follow each other and whose names are equal up
     to the first dot are a sample.
 
     paths: a file, a folder of shards, a glob ('train-*.tar') or braces ('train-{000..127}.tar'); or
         a sequence of files. The samples are those of the shards in their order, by name; in a
-        sequence, its own.
+        sequence, its own. They may be in a store: 's3://bucket/train-*.tar', or
+        'https://host/train-{000..127}.tar', whose server has no lists.
+    store: how to reach a store; see Store.
     split: 'train' or 'test' take the shards in a folder of that meaning (train; test, val,
         validation), or those whose names begin with such a word; 'all' takes both. Needed only
         where `paths` holds several parts.
@@ -106,10 +121,11 @@ def tar(
     the reading at once.
 
     FileNotFoundError: `paths`. ValueError: they hold something else, or several parts and no split.
-    RuntimeError: what is wrong with the content of a file, with path and offset.
+    RuntimeError: what is wrong with the content of a file, with path and offset. StoreError: what is
+    wrong with a store, or the right to read it.
     """
     fields = fields_of(image_from, label_from, targets_from)
-    return _opened("tar", paths, split, label_fn, fields)
+    return _opened("tar", paths, split, label_fn, fields, store)
 
 
 def parquet(
@@ -120,6 +136,7 @@ def parquet(
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
     label_fn: LabelFn | None = None,
+    store: Store | None = None,
 ) -> _core.Source:
     """Parquet files with an image per row, as the Hugging Face Hub has them. No package is needed
     to read them.
@@ -133,7 +150,7 @@ def parquet(
     Everything else as in tar().
     """
     fields = fields_of(image_from, label_from, targets_from)
-    return _opened("parquet", paths, split, label_fn, fields)
+    return _opened("parquet", paths, split, label_fn, fields, store)
 
 
 def tfrecord(
@@ -144,6 +161,7 @@ def tfrecord(
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
     label_fn: LabelFn | None = None,
+    store: Store | None = None,
 ) -> _core.Source:
     """TFRecord files of tf.train.Example messages. TensorFlow is not needed to read them.
 
@@ -154,7 +172,7 @@ def tfrecord(
     Everything else as in tar().
     """
     fields = fields_of(image_from, label_from, targets_from)
-    return _opened("tfrecord", paths, split, label_fn, fields)
+    return _opened("tfrecord", paths, split, label_fn, fields, store)
 
 
 def mds(
@@ -165,6 +183,7 @@ def mds(
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
     label_fn: LabelFn | None = None,
+    store: Store | None = None,
 ) -> _core.Source:
     """Shards of MosaicML Streaming: a folder with index.json, or its .mds files.
 
@@ -175,7 +194,7 @@ def mds(
     Everything else as in tar().
     """
     fields = fields_of(image_from, label_from, targets_from)
-    return _opened("mds", paths, split, label_fn, fields)
+    return _opened("mds", paths, split, label_fn, fields, store)
 
 
 def csv(
@@ -186,6 +205,7 @@ def csv(
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
     label_fn: LabelFn | None = None,
+    store: Store | None = None,
 ) -> _core.Source:
     """A list of image files and labels, in the order of the list: CSV (.csv), TSV (.tsv) or JSON
     lines (.jsonl, .ndjson). Paths are relative to the list's folder.
@@ -200,7 +220,7 @@ def csv(
     Everything else as in tar().
     """
     fields = fields_of(image_from, label_from, targets_from)
-    return _opened("csv", paths, split, label_fn, fields)
+    return _opened("csv", paths, split, label_fn, fields, store)
 
 
 def files(
@@ -360,20 +380,29 @@ def _listed_images(
     )
 
 
-def _found(kind: str, path: str | list[str], split: str, fields: Fields) -> _core.Source:
+def _found(
+    kind: str, path: str | list[str], split: str, fields: Fields, store: Store | None
+) -> _core.Source:
     """`kind`: the name of a function above."""
     there = absolute(path)
-    return made(_at(kind, path, split, fields), _found, lambda _: (kind, there, split, fields))
+    return made(
+        _at(kind, path, split, fields, store),
+        _found,
+        lambda _: (kind, there, split, fields, store),
+    )
 
 
-def _at(kind: str, path: str | list[str], split: str, fields: Fields) -> _core.Source:
+def _at(
+    kind: str, path: str | list[str], split: str, fields: Fields, store: Store | None
+) -> _core.Source:
+    options = options_for(path, store)
     if isinstance(path, str) and kind == "folder":
-        return _core.folder(path, SPLITS[split])
+        return _core.folder(path, SPLITS[split], options)
     if isinstance(path, str) and kind == "cifar":
-        return _core.cifar(path, SPLITS[split])
-    if isinstance(path, str) and kind == "open" and os.path.isdir(path):
-        return _core.open(path, SPLITS[split], *fields)
-    return _core.open_blobs(find_blobs(kind, path, split), *fields)
+        return _core.cifar(path, SPLITS[split], options)
+    if isinstance(path, str) and kind == "open" and (os.path.isdir(path) or is_address(path)):
+        return _core.open(path, SPLITS[split], *fields, options)
+    return _core.open_blobs(find_blobs(kind, path, split, options), *fields, options)
 
 
 # What the functions at the top check before.
@@ -385,6 +414,7 @@ def _opened(
     split: str | None,
     label_fn: LabelFn | None,
     fields: Fields = Fields(),
+    store: Store | None = None,
 ) -> _core.Source:
     part = "all" if split is None else split
     choose("split", part, SPLITS)
@@ -393,11 +423,11 @@ def _opened(
         path = name = os.fsdecode(paths)  # type: ignore[arg-type]
         check_path(kind, path)
         if split is None:
-            check_one_part(kind, path)
+            check_one_part(kind, path, options_for(path, store))
     else:
         path = [os.fsdecode(each) for each in paths]
         name = check_files(path, split)
-    source = _found(kind, path, part, fields)
+    source = _found(kind, path, part, fields, store)
     for note in source.notes:
         warnings.warn(f"{name}: {note}", stacklevel=3)
     return source if label_fn is None else relabel(source, label_fn)

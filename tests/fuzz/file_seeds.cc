@@ -209,6 +209,24 @@ void add_list_seeds(SeedFolder& seeds) {
   add(2, 4, R"({"a":"1.jpg","b":1,"c":[[1,true],[0.5,-3]],"d":7})");
 }
 
+void add_list_page_seeds(SeedFolder& seeds) {
+  const std::string objects =
+      "<Contents><Key>a+b%2B</Key><Size>17</Size><ETag>&quot;e&#x20AC;&quot;</ETag></Contents>"
+      "<Contents><Key>c</Key><Size>0</Size><LastModified>1994-11-06T08:49:37.000Z</LastModified>"
+      "</Contents><CommonPrefixes><Prefix>x+y/</Prefix></CommonPrefixes>";
+  for (const char* head : {"<EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
+                           "<NextContinuationToken>t&amp;</NextContinuationToken>",
+                           ""}) {
+    seeds.add("list_page_fuzz", "<?xml version=\"1.0\"?>\n<ListBucketResult xmlns='s3'>" +
+                                    (head + objects) + "</ListBucketResult>");
+  }
+  seeds.add("list_page_fuzz",
+            "<Error><Code>PermanentRedirect</Code><Message>m</Message><Region>r</Region></Error>");
+  for (const char* location : {"https://h:443/x?y=z#f", "//h/x", "/x y", "x", "http://[::1]:9"}) {
+    seeds.add("list_page_fuzz", location);
+  }
+}
+
 void add_npy_seeds(SeedFolder& seeds) {
   for (const char* descr : {"|b1", "|u1", "<u2", "<u4", "<u8", "|i1"}) {
     seeds.add("npy_fuzz", npy_seed(descr, "(2,)", 2 * static_cast<size_t>(descr[2] - '0')));

@@ -44,6 +44,7 @@ void add_tfrecord_seeds(SeedFolder& seeds);
 void add_mds_seeds(SeedFolder& seeds);
 void add_index_seeds(SeedFolder& seeds);
 void add_list_seeds(SeedFolder& seeds);
+void add_list_page_seeds(SeedFolder& seeds);
 void add_npy_seeds(SeedFolder& seeds);
 void add_tar_seeds(SeedFolder& seeds);
 void add_blob_index_seeds(SeedFolder& seeds);

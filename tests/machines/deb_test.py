@@ -35,6 +35,9 @@ def train(root):
 
 def plugins(root, folder):
     """A plugin of its own package lies where the program looks, and the program says that there is no driver."""
+    if packages(folder, "stoker-curl"):
+        root.install(*packages(folder, "stoker-curl"))
+        assert root.run_well("find", "/usr/lib", "-name", "libstoker_curl.so", "-path", "*/stoker/*"), "no plugin"
     if packages(folder, "stoker-cuda"):
         root.install(*packages(folder, "stoker-cuda"))
         assert root.run_well("find", "/usr/lib", "-name", "libstoker_cuda.so", "-path", "*/stoker/*"), "no plugin"

@@ -4,11 +4,11 @@
 
 #include <cstring>
 #include <list>
-#include <mutex>
 #include <random>
 #include <thread>
 
 #include "pipeline/store/object_reader.h"
+#include "staging/mutex.h"
 #include "tests/pipeline/object_reader_support.h"
 
 namespace stoker {
@@ -138,6 +138,26 @@ TEST_F(TwoRequestsTest, TheFirstMayFail) { read_with_one_that_fails(0); }
 
 TEST_F(TwoRequestsTest, TheSecondMayFail) { read_with_one_that_fails(1); }
 
+// The first one has come to its half when the second one brings other bytes, and goes on then.
+TEST_F(TwoRequestsTest, DoNotWriteOnePlace) {
+  open();
+  server_.set_script([count = std::make_shared<std::atomic<int>>(0)](const SeenRequest&) {
+    return Fault{.kind = (*count)++ == 0 ? Kind::stall : Kind::wrong_range};
+  });
+  Asked slow(5000, 100'000);
+  reader_->read(slow_, 5000, slow.out, false, slow.done());
+  StoreStats stats;
+  while (stats.second_requests == 0 || stats.requests_under_way == 2) {
+    std::this_thread::yield();
+    stats = reader_->stats();
+  }
+  EXPECT_EQ(stats.requests_under_way, 1);
+  server_.release();
+  EXPECT_EQ(slow.wait(), "");
+  EXPECT_TRUE(is_right(slow));
+  EXPECT_EQ(reader_->stats().second_requests_won, 0);
+}
+
 TEST_F(FaultyReaderTest, SecondRequestsAreFew) {
   open({.requests = 20});
   server_.set_script([](const SeenRequest& request) {
@@ -156,21 +176,32 @@ TEST_F(FaultyReaderTest, SecondRequestsAreFew) {
   for (const Asked& asked : stalled) EXPECT_TRUE(is_right(asked));
 }
 
+// Thrown by several threads. The server may do so until it ends, after the test's own variables.
+class Dice {
+ public:
+  explicit Dice(unsigned seed) : random_(seed) {}
+  unsigned operator()(unsigned sides) {
+    const MutexLock lock(mutex_);
+    return static_cast<unsigned>(random_() % sides);
+  }
+
+ private:
+  Mutex mutex_;
+  std::mt19937 random_ GUARDED_BY(mutex_);
+};
+
 // Thousands of ranges from several threads; every fifth answer fails in some way.
 TEST_F(FaultyReaderTest, EveryByteIsRightUnderFaultsAtRandom) {
   constexpr int kThreads = 4, kEach = 1000;
   open({.tries = 50});
   reader_->set_starving(true);
-  std::mutex mutex;
-  std::mt19937 dice(1);
-  server_.set_script([&](const SeenRequest&) {
+  server_.set_script([dice = std::make_shared<Dice>(1)](const SeenRequest&) {
     constexpr Kind kKinds[] = {Kind::status, Kind::close,     Kind::cut,        Kind::reset,
                                Kind::slow,   Kind::too_short, Kind::too_long,   Kind::whole,
                                Kind::status, Kind::chunked,   Kind::wrong_range};
-    const std::lock_guard lock(mutex);
-    if (dice() % 5 != 0) return Fault{};
-    const Kind kind = kKinds[dice() % std::size(kKinds)];
-    return Fault{.kind = kind, .status = dice() % 3 == 0 ? 503 : 500};
+    if ((*dice)(5) != 0) return Fault{};
+    const Kind kind = kKinds[(*dice)(std::size(kKinds))];
+    return Fault{.kind = kind, .status = (*dice)(3) == 0 ? 503 : 500};
   });
   std::vector<std::list<Asked>> ranges(kThreads);
   std::vector<std::thread> threads;
@@ -209,11 +240,8 @@ TEST_F(FaultyReaderTest, EveryByteIsRightUnderFaultsAtRandom) {
 
 // The same, ended at some time.
 TEST_F(FaultyReaderTest, EndsUnderFaultsAtRandom) {
-  std::mutex mutex;
-  std::mt19937 dice(2);
-  server_.set_script([&](const SeenRequest&) {
-    const std::lock_guard lock(mutex);
-    return Fault{.kind = dice() % 2 == 0 ? Kind::slow : Kind::reset};
+  server_.set_script([dice = std::make_shared<Dice>(2)](const SeenRequest&) {
+    return Fault{.kind = (*dice)(2) == 0 ? Kind::slow : Kind::reset};
   });
   for (int round = 0; round < 30; ++round) {
     open();

@@ -133,7 +133,7 @@ TEST_F(SampleCacheTest, WhatFitsAsAWholeIsFetchedOnce) {
   EXPECT_EQ(sizes.cache_samples, kSamples);
   const int64_t before = server_.requests();
   const auto window = data_.window(options(1));
-  // Everything is known to be here: an endless look-ahead must not run away.
+  // An endless look-ahead of samples that take no memory.
   const auto ahead = window->look_ahead([next = SampleId{0}](SampleId& id) mutable {
     id = next++ % kSamples;
     return NextSample::found;

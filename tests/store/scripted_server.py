@@ -45,11 +45,18 @@ def list_page(objects, next_token=None):
     return Answer(200, "".join(parts).encode(), {"Content-Type": "application/xml"})
 
 
+def tls_context(certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    return context
+
+
 class ScriptedServer(contextlib.AbstractContextManager):
     """`answer(request)` returns an Answer. It is called by many threads at a time."""
 
-    def __init__(self, answer, certificate=None):
-        """`certificate`: the files of a certificate and of its key; the server speaks HTTPS."""
+    def __init__(self, answer, certificate=None, tunnel=None):
+        """`certificate`: the files of a certificate and of its key; the server speaks HTTPS.
+        `tunnel`: the same; it is a proxy that plays the host behind each CONNECT itself."""
         self.requests = []
         outer = self
 
@@ -66,7 +73,9 @@ class ScriptedServer(contextlib.AbstractContextManager):
                     {name.lower(): value for name, value in self.headers.items()}, body)
                 outer.requests.append(request)
                 made = answer(request)
-                headers = {"Content-Length": str(len(made.body)), **made.headers}
+                headers = dict(made.headers)
+                if "Transfer-Encoding" not in headers:
+                    headers.setdefault("Content-Length", str(len(made.body)))
                 self.send_response_only(made.status)
                 if "Date" not in headers:
                     self.send_header("Date", self.date_time_string())
@@ -77,6 +86,19 @@ class ScriptedServer(contextlib.AbstractContextManager):
                     self.wfile.write(made.body)
 
             do_GET = do_HEAD = do_PUT = do_POST = _answer
+
+            def do_CONNECT(self):
+                self.send_response_only(200)
+                self.end_headers()
+                self.connection = tls_context(tunnel).wrap_socket(self.connection,
+                                                                  server_side=True)
+                self.rfile = self.connection.makefile("rb")
+                self.wfile = self.connection.makefile("wb", 0)
+                self.close_connection = False
+
+            def finish(self):
+                super().finish()
+                self.connection.close()
 
             def log_message(self, *_):
                 pass
@@ -93,9 +115,8 @@ class ScriptedServer(contextlib.AbstractContextManager):
         scheme = "http"
         if certificate:
             scheme = "https"
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*certificate)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+            self._server.socket = tls_context(certificate).wrap_socket(self._server.socket,
+                                                                       server_side=True)
         self.endpoint = f"{scheme}://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,),
                                         daemon=True)

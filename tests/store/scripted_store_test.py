@@ -41,6 +41,15 @@ def iso(seconds_from_now):
     return time_then.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def make_certificate(folder, name, hosts):
+    """Returns the files of a certificate and of its key."""
+    key, certificate = (os.path.join(folder, name + end) for end in (".key", ".pem"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", "/CN=stoker tests", "-addext", f"subjectAltName={hosts}",
+                    "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    return certificate, key
+
+
 def digest(data):
     return hashlib.sha256(data).hexdigest()
 
@@ -51,9 +60,9 @@ class StoreTest(unittest.TestCase):
 
     def open(self, server, address="s3://bucket/", keys=KEYS, env=None, **options):
         options.setdefault("endpoint", server.endpoint)
-        probe = self.enterContext(Probe(address, keys, env, **options))
-        self.addCleanup(self.assert_no_secret, probe)
-        return probe
+        probe = Probe(address, keys, env, **options)
+        self.addCleanup(self.assert_no_secret, probe)  # when the program has ended
+        return self.enterContext(probe)
 
     def assert_no_secret(self, probe):
         for secret in (KEYS[1], TOKEN, "swordfish", "hunter2"):
@@ -97,6 +106,13 @@ class Lists(StoreTest):
         self.assertEqual(answer["count"], page * pages)
         self.assertEqual(len(server.requests), pages)
         self.assertLess(answer["peak_kib"], 400 << 10)
+
+    def test_a_scan_has_the_servers_order_and_asks_for_no_page_that_nobody_wants(self):
+        server = self.serve(lambda request: list_page(
+            ["b", "a"], {None: "1", "1": "2"}.get(request.query.get("continuation-token"))))
+        answer = self.open(server).ask(do="scan", prefix="", most=3)
+        self.assertEqual([entry[0] for entry in answer["objects"]], ["b", "a", "b"])
+        self.assertEqual(len(server.requests), 2)
 
     def test_a_list_that_repeats_itself_ends(self):
         server = self.serve(lambda _: list_page(["a"], "same"))
@@ -298,6 +314,40 @@ class Regions(StoreTest):
         self.assertIn("the server says mars-1", error)
         self.assertIn("endpoint", error)
         self.assertEqual(len(server.requests), 1)
+
+
+class Amazon(StoreTest):
+    """Without an endpoint requests go to Amazon's hosts; a proxy plays them."""
+
+    def open_at_amazon(self, answer, address, **options):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        hosts = [f"DNS:*.s3.{region}.amazonaws.com,DNS:s3.{region}.amazonaws.com"
+                 for region in ("us-east-1", "mars-1")]
+        certificate = make_certificate(folder, "amazon", ",".join(hosts))
+        server = self.serve(answer, tunnel=certificate)
+        env = {"https_proxy": server.endpoint, "no_proxy": "", "NO_PROXY": ""}
+        probe = self.open(server, address, endpoint="", ca_file=certificate[0], env=env, **options)
+        return probe, server
+
+    def test_the_bucket_is_in_the_hosts_name_unless_it_has_a_dot(self):
+        for bucket, host, path in (("bucket", "bucket.s3.us-east-1.amazonaws.com", "/a"),
+                                   ("with.dot", "s3.us-east-1.amazonaws.com", "/with.dot/a")):
+            probe, server = self.open_at_amazon(object_answer, f"s3://{bucket}/")
+            self.assertEqual(probe.stat("a")[1], len(DATA))
+            self.assertEqual((server.requests[0].headers["host"], server.requests[0].path),
+                             (host, path))
+
+    def test_a_bucket_elsewhere_is_found_by_its_region(self):
+        def answer(request):
+            if request.headers["host"] == "bucket.s3.mars-1.amazonaws.com":
+                self.assertIn("/mars-1/s3/", request.headers["authorization"])
+                return list_page(["a"]) if request.path == "/" else object_answer(request)
+            return s3_error(301, "PermanentRedirect", **{"x-amz-bucket-region": "mars-1"})
+
+        probe, server = self.open_at_amazon(answer, "s3://bucket/")
+        self.assertEqual(len(probe.list()), 1)
+        self.assertEqual(probe.stat("a")[1], len(DATA))
+        self.assertEqual(len(server.requests), 3)
 
 
 class Clocks(StoreTest):
@@ -579,16 +629,8 @@ class Certificates(StoreTest):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
-        cls.right = cls.make("right", "IP:127.0.0.1,DNS:localhost")
-        cls.other = cls.make("other", "DNS:example.org")
-
-    @classmethod
-    def make(cls, name, hosts):
-        key, certificate = (os.path.join(cls.folder.name, name + end) for end in (".key", ".pem"))
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                        "-subj", "/CN=stoker tests", "-addext", f"subjectAltName={hosts}",
-                        "-keyout", key, "-out", certificate], check=True, capture_output=True)
-        return certificate, key
+        cls.right = make_certificate(cls.folder.name, "right", "IP:127.0.0.1,DNS:localhost")
+        cls.other = make_certificate(cls.folder.name, "other", "DNS:example.org")
 
     def test_one_that_is_trusted(self):
         server = self.serve(object_answer, certificate=self.right)

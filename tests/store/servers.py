@@ -36,7 +36,9 @@ TRIES = 3  # a port that was free may be taken by somebody else
 def find_program(name):
     """Returns the path of a program, or None."""
     folder = os.environ.get("STOKER_STORE_TOOLS")
-    return (folder and shutil.which(name, path=folder)) or shutil.which(name)
+    # Debian keeps nginx where only root looks.
+    path = os.pathsep.join(filter(None, [folder, os.environ.get("PATH"), "/usr/sbin"]))
+    return shutil.which(name, path=path)
 
 
 def free_ports(count):
@@ -196,7 +198,8 @@ class Moto(Server):
 
 
 class Nginx(Server):
-    """A "bucket" is a folder here; objects are files, without any key."""
+    """A "bucket" is a folder here; objects are files, without any key. It speaks HTTP, too, on
+    `plain_endpoint`."""
 
     program = "nginx"
     scheme = "https"
@@ -217,6 +220,7 @@ http {{
   scgi_temp_path {folder}/scgi;
   keepalive_requests 1000000;
   server {{
+    listen 127.0.0.1:{plain_port};
     listen 127.0.0.1:{port} ssl;
     ssl_certificate {folder}/cert.pem;
     ssl_certificate_key {folder}/key.pem;
@@ -226,16 +230,21 @@ http {{
 """
 
     def arguments(self):
-        self.port, = free_ports(1)
+        self.port, self.plain_port = free_ports(2)
         (self.folder / "data").mkdir(exist_ok=True)
         self.ca_file = str(self.folder / "cert.pem")
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
              "/CN=stoker tests", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout",
              self.folder / "key.pem", "-out", self.ca_file], check=True, capture_output=True)
-        config = self.CONFIG.format(folder=self.folder, port=self.port)
+        config = self.CONFIG.format(folder=self.folder, port=self.port,
+                                    plain_port=self.plain_port)
         (self.folder / "nginx.conf").write_text(config)
         return ["-e", "stderr", "-p", str(self.folder), "-c", str(self.folder / "nginx.conf")]
+
+    @property
+    def plain_endpoint(self):
+        return f"http://127.0.0.1:{self.plain_port}"
 
     def is_ready(self):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5):

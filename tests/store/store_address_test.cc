@@ -66,6 +66,8 @@ TEST(StoreAddress, ErrorsShowNoSecret) {
   EXPECT_THAT(error_of("https://h:x/a?sig=swordfish"),
               AllOf(HasSubstr("port"), Not(HasSubstr("swordfish"))));
   EXPECT_THAT(error_of("https://h/a?sig=swordfish#"), Not(HasSubstr("swordfish")));
+  EXPECT_THAT(error_of("s3://AKID:sword/fish@bucket/x"),
+              AllOf(HasSubstr("bucket/x"), Not(HasSubstr("sword")), Not(HasSubstr("AKID"))));
 }
 
 }  // namespace

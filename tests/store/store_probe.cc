@@ -4,26 +4,36 @@
 //   store_probe '{"address": "s3://bucket/", "endpoint": "http://127.0.0.1:9000", ...}'
 //
 //   {"do": "list", "prefix": P}            {"count": N, "objects": [[key, bytes, version], ...]}
+//   {"do": "scan", "prefix": P, "most": N} the same, in the server's order
 //   {"do": "count", "prefix": P}           {"count": N, "peak_kib": the process's largest memory}
 //   {"do": "folder", "prefix": P}          {"objects": [[key, bytes, version], ...]}
 //   {"do": "stat", "key": K}               {"object": [key, bytes, version]} or {"object": null}
 //   {"do": "range", "object": O, "offset": A, "length": L, "tries": T}
-//                                          {"sha256": of the bytes, "tried": n}
+//                                          {"sha256": of the bytes, "tried": n,
+//                                           "carried": bytes, "first_byte_ms": ...}
+//   {"do": "read", "objects": [O, ...], "length": L, "count": N}
+//                                          {"sha256": of the digests of all ranges, in order,
+//                                           "seconds": ..., and ObjectReader's counts}
 //   anything that goes wrong               {"error": TEXT, "kind": "again", ...}
 //
 // Without an address it signs: {"do": "sign", ...} gives {"headers": [[name, value], ...]}.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "pipeline/store/digest256.h"
+#include "pipeline/store/object_reader.h"
 #include "pipeline/store/object_store.h"
 #include "pipeline/store/s3/signature.h"
+#include "staging/mutex.h"
 
 namespace stoker {
 namespace {
@@ -69,6 +79,14 @@ const char* kind_name(AnswerKind kind) {
   return "?";
 }
 
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& thrown) {
+    return thrown.what();
+  }
+}
+
 Json read_range(const ObjectStore& store, const Json& line) {
   const StoredObject object = object_of(line.at("object"));
   const auto offset = line.at("offset").get<int64_t>();
@@ -82,7 +100,10 @@ Json read_range(const ObjectStore& store, const Json& line) {
     const HttpAnswer answer = store.client().get(std::move(request));
     const Judgement judgement = store.judge(object, offset, length, answer);
     if (judgement.kind == AnswerKind::fine) {
-      return {{"sha256", to_hex(sha256(bytes))}, {"tried", tried}, {"carried", answer.carried}};
+      return {{"sha256", to_hex(sha256(bytes))},
+              {"tried", tried},
+              {"carried", answer.carried},
+              {"first_byte_ms", static_cast<double>(answer.first_byte.count()) / 1e6}};
     }
     const bool goes_on =
         judgement.kind == AnswerKind::again || judgement.kind == AnswerKind::throttled;
@@ -91,6 +112,64 @@ Json read_range(const ObjectStore& store, const Json& line) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+}
+
+// Reads `count` ranges through an ObjectReader, as many at a time as it has room for: range i is of
+// object i modulo their number, each further on in it than the last.
+Json read_many(std::shared_ptr<const ObjectStore> store, const StoreOptions& options,
+               const Json& line) {
+  std::vector<StoredObject> objects;
+  for (const Json& object : line.at("objects")) objects.push_back(object_of(object));
+  const auto length = line.at("length").get<int64_t>();
+  const auto count = line.at("count").get<size_t>();
+  std::vector<Digest256> digests(count);
+  Mutex mutex;
+  CondVar changed;
+  size_t ended = 0, started = 0;
+  std::string problem;
+
+  ObjectReader reader(std::move(store), options);
+  reader.set_starving(true);
+  reader.set_room_hook([&] {
+    const MutexLock lock(mutex);
+    changed.notify_one();
+  });
+  const auto begun = std::chrono::steady_clock::now();
+  MutexLock lock(mutex);
+  while (ended < count && problem.empty()) {
+    if (started == count || reader.room() == 0) {
+      changed.wait_until(lock, std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
+      continue;
+    }
+    const size_t number = started++;
+    const StoredObject& object = objects[number % objects.size()];
+    const auto turn = static_cast<int64_t>(number / objects.size());
+    const int64_t places = std::max<int64_t>(1, object.bytes / length);
+    const auto bytes =
+        std::make_shared<std::vector<uint8_t>>(static_cast<size_t>(std::min(length, object.bytes)));
+    reader.read(object, turn % places * length, *bytes, false,
+                [&, number, bytes](const std::exception_ptr& error) {
+                  const Digest256 digest = sha256(*bytes);
+                  const MutexLock inner(mutex);
+                  digests[number] = digest;
+                  ++ended;
+                  if (error) problem = text_of(error);
+                  changed.notify_one();
+                });
+  }
+  lock.unlock();
+  if (!problem.empty()) throw StoreError(problem);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun;
+  const StoreStats stats = reader.stats();
+  return {{"sha256", to_hex(sha256({digests[0].data(), digests[0].size() * count}))},
+          {"seconds", seconds.count()},
+          {"requests", stats.requests},
+          {"ranges", stats.ranges},
+          {"bytes", stats.bytes},
+          {"retries", stats.retries},
+          {"throttled", stats.throttled},
+          {"second_requests", stats.second_requests},
+          {"requests_wanted", stats.requests_wanted}};
 }
 
 Json answer_to(const ObjectStore& store, const Json& line) {
@@ -109,10 +188,15 @@ Json answer_to(const ObjectStore& store, const Json& line) {
   }
   int64_t count = 0;
   const int64_t most = line.value("most", INT64_MAX);
-  store.list(prefix, [&](const StoredObject& object) {
-    if (what == "list") objects.push_back(json_of(object));
+  const auto take = [&](const StoredObject& object) {
+    if (what != "count") objects.push_back(json_of(object));
     return ++count < most;
-  });
+  };
+  if (what == "scan") {
+    store.scan(prefix, take);
+  } else {
+    store.list(prefix, take);
+  }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return {{"count", count}, {"objects", objects}, {"peak_kib", usage.ru_maxrss}};
@@ -144,7 +228,13 @@ int run(const std::string& settings) {
     try {
       const Json line = Json::parse(text);
       if (!problem.empty()) throw std::runtime_error(problem);
-      answer = line.at("do") == "sign" ? sign(line) : answer_to(*store, line);
+      if (line.at("do") == "sign") {
+        answer = sign(line);
+      } else if (line.at("do") == "read") {
+        answer = read_many(store, options_of(json), line);
+      } else {
+        answer = answer_to(*store, line);
+      }
     } catch (const std::exception& error) {
       answer = {{"error", error.what()}};
     }

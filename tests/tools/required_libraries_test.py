@@ -13,7 +13,7 @@ NOTHING = ["-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_DISABLE_FIND_PACKAGE_
 LIBRARY = {"pkg-config", "libjpeg-dev", "libtbb-dev", "nlohmann-json3-dev", "libhwy-dev", "libxxhash-dev"}
 PROGRAM = {"libcli11-dev", "libfmt-dev", "libpng-dev"}
 TESTS = {"libgtest-dev", "libgmock-dev", "zlib1g-dev"}
-OPTIONAL = {"libtiff-dev", "libwebp-dev", "libzstd-dev"}
+OPTIONAL = {"libtiff-dev", "libwebp-dev", "libzstd-dev", "libcurl4-openssl-dev", "libssl-dev"}
 
 
 def configure(*options):
@@ -47,7 +47,7 @@ class RequiredLibraries(unittest.TestCase):
         self.assertLessEqual(to_install(configure(*NOTHING)) | OPTIONAL, installed_by_script())
 
     def test_the_python_package_needs_less(self):
-        parts = [f"-DSTOKER_{part}=OFF" for part in ("PROGRAM", "TESTS", "BENCH", "CODECS", "ZSTD")]
+        parts = [f"-DSTOKER_{part}=OFF" for part in ("PROGRAM", "TESTS", "BENCH", "CODECS", "ZSTD", "STORE")]
         said = configure(*NOTHING, "-DSKBUILD=2", *parts)
         self.assertEqual(to_install(said), LIBRARY | {"python3-dev"})
         self.assertNotIn("optional", said)

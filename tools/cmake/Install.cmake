@@ -1,6 +1,6 @@
 # What `cmake --install` gives: the libraries with their public headers, a CMake package and pkg-config files
 # (component `development`), the program, its recipes and, in a shared build, the libraries (`runtime`), the plugins
-# (`mpi`, `cuda`, `opencv`, `avif`).
+# (`mpi`, `cuda`, `opencv`, `avif`, `curl`).
 #
 # Public headers are those that a consumer needs, and what they include. In the tree they include each other as
 # "decode/image.h"; installed they lie in include/stoker/ and say "stoker/decode/image.h", so that a consumer's include
@@ -145,9 +145,9 @@ function(stoker_install_package)
   if(TARGET stoker_mpi)
     install(TARGETS stoker_mpi LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT mpi)
   endif()
-  foreach(codec opencv avif)
-    if(TARGET stoker_${codec})
-      install(TARGETS stoker_${codec} LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT ${codec})
+  foreach(plugin opencv avif curl)
+    if(TARGET stoker_${plugin})
+      install(TARGETS stoker_${plugin} LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT ${plugin})
     endif()
   endforeach()
   stoker_install_cuda_plugins()

@@ -61,6 +61,8 @@ if(ZSTD_VERSION)
 else()
   stoker_note_version(libzstd "")
 endif()
+stoker_note_library(libcurl CURL "${STOKER_STORE}" "no data in object stores")
+stoker_note_library(OpenSSL OpenSSL "${STOKER_STORE}" "no data in object stores")
 set(MPI_CXX_SKIP_MPICXX ON)  # its C functions are all that is used
 stoker_note_library(MPI MPI "${STOKER_MPI}" "no training over several processes on CPUs" COMPONENTS CXX)
 stoker_note_library(Highway hwy ON "required")

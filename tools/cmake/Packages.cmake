@@ -1,5 +1,5 @@
 # `cpack` in the build folder: one archive of all, and Debian packages: stoker (the program), libstoker-dev, and the
-# plugins stoker-mpi and stoker-cuda by themselves, for they bring what not everybody wants.
+# plugins stoker-mpi, stoker-cuda and stoker-curl by themselves, for they bring what not everybody wants.
 set(CPACK_PACKAGE_VENDOR stoker)
 set(CPACK_PACKAGE_CONTACT "The stoker developers")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
@@ -8,7 +8,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_FILE_NAME "stoker-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}")
 set(CPACK_COMPONENTS_ALL runtime development)
-foreach(plugin mpi cuda)
+foreach(plugin mpi cuda curl)
   if(TARGET stoker_${plugin})
     list(APPEND CPACK_COMPONENTS_ALL ${plugin})
   endif()
@@ -29,7 +29,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(same_version "stoker (= ${PROJECT_VERSION})")
 
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME stoker)
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "stoker-mpi, stoker-cuda")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "stoker-mpi, stoker-cuda, stoker-curl")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libstoker-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
@@ -52,6 +52,10 @@ endif()
 
 set(CPACK_DEBIAN_MPI_PACKAGE_NAME stoker-mpi)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "${same_version}")
+
+# Data in object stores.
+set(CPACK_DEBIAN_CURL_PACKAGE_NAME stoker-curl)
+set(CPACK_DEBIAN_CURL_PACKAGE_DEPENDS "${same_version}")
 
 # cuDNN, cuBLASLt and NCCL come from NVIDIA, in a package of Debian's or in a Python environment.
 set(CPACK_DEBIAN_CUDA_PACKAGE_NAME stoker-cuda)

@@ -4,9 +4,11 @@
 // the measurements; what was not measured is listed as unknown.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "pipeline/store/store_stats.h"
 #include "tools/profile/feed_whatif.h"
 #include "tools/profile/storage_probe.h"
 
@@ -35,6 +37,7 @@ struct ProfileMeasurements {
   RunMeasurements other;     // with `other_workers` workers
   int other_workers = 0;     // 0: not measured
   StorageRates storage;
+  std::optional<StoreStats> store;  // of samples in a store
   int64_t dropped_spans = 0;
   std::string no_gpus;  // why there are no figures of GPUs; "" where there are
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/profile/store_cause.h"
+
 namespace stoker {
 namespace {
 
@@ -138,6 +140,10 @@ void add_machine_evidence(const ProfileMeasurements& profile, Verdict& verdict) 
   } else {
     verdict.unknown.push_back("whether storage was cold: nothing was read through the system");
   }
+  if (profile.store && profile.store->ranges > 0) {
+    const StoreFinding finding = find_store_cause(*profile.store);
+    say(verdict, finding.text, "every request of the run, and of the probe before it");
+  }
   const StorageRates& rates = profile.storage;
   if (rates.warm > 0) {
     say(verdict,
@@ -205,6 +211,9 @@ std::string detail_of(const ProfileMeasurements& profile, const Verdict& verdict
         "but with the same batch again and again it makes {:.2f} times as many steps: while it "
         "computes, the feed takes cores or bandwidth from it",
         verdict.bound_samples_per_second / measured.samples_per_second);
+  }
+  if (verdict.limit == Limit::storage && profile.store && profile.store->ranges > 0) {
+    return find_store_cause(*profile.store).text;
   }
   const bool in_feed = verdict.limit != Limit::device && verdict.limit != Limit::copy &&
                        verdict.limit != Limit::launch;

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/profile/report.h"
+#include "tools/profile/store_cause.h"
 
 namespace stoker {
 namespace {
@@ -170,6 +171,27 @@ Json timeline_json(const std::vector<TimelineSlice>& slices) {
   return result;
 }
 
+Json store_json(const StoreStats& stats) {
+  Json result = {{"requests", stats.requests},
+                 {"ranges", stats.ranges},
+                 {"bytes", stats.bytes},
+                 {"bytes_carried", stats.bytes_carried},
+                 {"retries", stats.retries},
+                 {"throttled", stats.throttled},
+                 {"second_requests", stats.second_requests},
+                 {"second_requests_won", stats.second_requests_won},
+                 {"requests_at_once", stats.requests_wanted},
+                 {"requests_at_most", stats.requests_most},
+                 {"first_byte_ms_median", stats.first_byte_ms_median},
+                 {"first_byte_ms_p99", stats.first_byte_ms_p99},
+                 {"total_ms_median", stats.total_ms_median},
+                 {"total_ms_p99", stats.total_ms_p99},
+                 {"bytes_per_second", stats.bytes_per_second},
+                 {"requests_per_second", stats.requests_per_second}};
+  if (stats.ranges > 0) result["cause"] = to_string(find_store_cause(stats).cause);
+  return result;
+}
+
 }  // namespace
 
 Json profile_json(const Profile& profile) {
@@ -205,6 +227,7 @@ Json profile_json(const Profile& profile) {
                             {"bytes", profile.checkpoint.bytes},
                             {"every_steps", profile.checkpoint.every_steps}};
   }
+  if (measurements.store) result["store"] = store_json(*measurements.store);
   if (!measurements.no_gpus.empty()) result["no_gpus"] = measurements.no_gpus;
   result["slowest_files"] = Json::array();
   for (size_t i = 0; i < measurements.measured.slowest.size(); ++i) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/profile/store_cause.h"
+
 namespace stoker {
 namespace {
 
@@ -88,6 +90,12 @@ void add_recommendations(const ProfileMeasurements& profile, const FeedWhatIf& f
       add_worker_recommendations(profile, feed, verdict);
       break;
     case Limit::storage:
+      if (profile.store && profile.store->ranges > 0) {
+        for (const std::string& cure : find_store_cause(*profile.store).cures) {
+          add_recommendation(feed, cure, {.storage_free = true}, verdict);
+        }
+        break;
+      }
       add_recommendation(feed, "the files in memory (page cache)", {.storage_free = true}, verdict);
       break;
     case Limit::io_threads: {

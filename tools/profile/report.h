@@ -34,9 +34,10 @@ struct Profile {
   int64_t resident_bytes = 0;
 };
 
-// Measures `run` and diagnoses it. `name_of` gives the name of a sample's file.
+// Measures `run`, which read from `source`, and diagnoses it. `name_of` gives the name of a
+// sample's file.
 Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const StorageRates& storage,
-                     const std::function<std::string(SampleId)>& name_of);
+                     const Source& source, const std::function<std::string(SampleId)>& name_of);
 
 std::string headline(const Verdict& verdict);  // one sentence
 std::vector<std::string> verdict_lines(const Profile& profile);

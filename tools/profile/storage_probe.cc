@@ -29,6 +29,13 @@ double rate_of(const Source& source, int threads, double seconds, uint64_t seed,
   const int64_t begin_ns = steady_now_ns();
   const auto end_ns = begin_ns + static_cast<int64_t>(seconds * 1e9);
   std::atomic<int64_t> last_ns{begin_ns};
+  // A store is asked as a feed asks it.
+  const auto look_ahead =
+      source.look_ahead([&source, seed, most, number = int64_t{0}](SampleId& id) mutable {
+        if (number >= most) return NextSample::end;
+        id = sample_of(source, seed, number++);
+        return NextSample::found;
+      });
   {
     std::vector<std::jthread> readers;
     for (int i = 0; i < threads; ++i) {

@@ -1,5 +1,7 @@
 #include "pipeline/source/blob/sample_window.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -81,6 +83,7 @@ struct SampleWindow::Impl {
 
   const StoredSamples samples;
   const int64_t most_bytes;
+  const int most_requests;
   const std::unique_ptr<SampleCache> cache;  // or null
 
   mutable Mutex mutex;
@@ -111,6 +114,7 @@ struct SampleWindow::Impl {
        StoredSamples all_samples)
       : samples(std::move(all_samples)),
         most_bytes(options.read_ahead_bytes),
+        most_requests(options.requests > 0 ? options.requests : StoreOptions::kMostRequests),
         cache(SampleCache::open(options, samples)),
         reader(std::move(store), options) {
     reader.set_room_hook([this] { go_on(); });
@@ -423,10 +427,22 @@ struct SampleWindow::Impl {
 
 SampleWindow::SampleWindow(std::shared_ptr<const ObjectStore> store, const StoreOptions& options,
                            StoredSamples samples)
-    : impl_(std::make_unique<Impl>(std::move(store), options, std::move(samples))) {}
-SampleWindow::~SampleWindow() = default;
+    : process_(getpid()),
+      impl_(std::make_unique<Impl>(std::move(store), options, std::move(samples))) {}
+
+SampleWindow::~SampleWindow() {
+  if (getpid() != process_) static_cast<void>(impl_.release());
+}
+
+void SampleWindow::check_process() const {
+  if (getpid() == process_) return;
+  throw StoreError(impl_->reader.store().root() +
+                   ": the data were opened before this process was forked; open them in it, or "
+                   "start processes by spawn");
+}
 
 std::unique_ptr<LookAhead> SampleWindow::look_ahead(SampleSequence next) {
+  check_process();
   int number = 0;
   {
     const MutexLock lock(impl_->mutex);
@@ -439,6 +455,7 @@ std::unique_ptr<LookAhead> SampleWindow::look_ahead(SampleSequence next) {
 
 bool SampleWindow::read(SampleId id, MayWait may_wait,
                         const std::function<bool(std::span<const uint8_t> bytes)>& use) {
+  check_process();
   return impl_->read(id, may_wait, use);
 }
 
@@ -461,6 +478,8 @@ int64_t SampleWindow::bytes() const {
 
 StoreStats SampleWindow::stats() const {
   StoreStats stats = impl_->reader.stats();
+  stats.requests_most = impl_->most_requests;
+  stats.window_bytes = impl_->most_bytes;
   if (!impl_->cache) return stats;
   stats.has_cache = true;
   stats.cache_hits = impl_->cache_hits;

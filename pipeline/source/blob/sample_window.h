@@ -6,6 +6,8 @@
 // method from any thread. Errors: read() throws the StoreError of the sample's range.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,7 +25,9 @@ class SampleWindow {
   // thread. Throws what SampleCache::open() throws.
   SampleWindow(std::shared_ptr<const ObjectStore> store, const StoreOptions& options,
                StoredSamples samples);
-  ~SampleWindow();  // REQUIRES: every LookAhead has been destroyed
+  // REQUIRES: every LookAhead has been destroyed. In a process that was forked meanwhile, where the
+  // thread that carries requests does not exist, nothing is freed.
+  ~SampleWindow();
   SampleWindow(const SampleWindow&) = delete;
   SampleWindow& operator=(const SampleWindow&) = delete;
 
@@ -42,7 +46,10 @@ class SampleWindow {
   StoredBytes stored_bytes() const;  // asks for the length of every sample if there is no cache
 
  private:
+  void check_process() const;
+
   struct Impl;
+  const pid_t process_;
   std::unique_ptr<Impl> impl_;
 };
 

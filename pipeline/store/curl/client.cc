@@ -66,7 +66,7 @@ void CurlClient::cancel(Ticket ticket) {
     }
   }
   if (is_own_thread()) {
-    if (std::unique_ptr<Transfer> transfer = take_out(ticket)) idle_.push_back(std::move(transfer));
+    put_away(take_out(ticket));
     return;
   }
   // The thread takes the inbox when no callback runs.
@@ -84,11 +84,13 @@ void CurlClient::run() {
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   while (take_inbox()) {
-    run_timers();
-    end_stalled();
     int running = 0;
     curl_multi_perform(multi_, &running);
     give_answers();
+    run_timers();
+    // Behind the reading: after a break of the whole process no request has stalled whose bytes
+    // have come meanwhile.
+    end_stalled();
     wait();
   }
 }
@@ -102,9 +104,7 @@ bool CurlClient::take_inbox() {
   }
   for (Start& start : inbox.starts) begin(std::move(start));
   for (Timer& timer : inbox.timers) timers_.push(std::move(timer));
-  for (const Ticket ticket : inbox.cancels) {
-    if (std::unique_ptr<Transfer> transfer = take_out(ticket)) idle_.push_back(std::move(transfer));
-  }
+  for (const Ticket ticket : inbox.cancels) put_away(take_out(ticket));
   if (!inbox.cancels.empty()) {
     const MutexLock lock(mutex_);
     cancels_made_ += inbox.cancels.size();
@@ -179,8 +179,14 @@ void CurlClient::give_answers() {
 void CurlClient::give(std::unique_ptr<Transfer> transfer) {
   HttpAnswer answer = transfer->take_answer();
   const std::function<void(HttpAnswer)> done = transfer->take_done();
-  if (idle_.size() < connections_) idle_.push_back(std::move(transfer));
+  put_away(std::move(transfer));
   done(std::move(answer));
+}
+
+void CurlClient::put_away(std::unique_ptr<Transfer> transfer) {
+  if (transfer == nullptr || idle_.size() >= connections_) return;
+  transfer->forget();
+  idle_.push_back(std::move(transfer));
 }
 
 bool CurlClient::is_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }

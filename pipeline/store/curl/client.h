@@ -53,6 +53,8 @@ class CurlClient final : public HttpClient {
   void end_stalled();
   void give_answers();
   void give(std::unique_ptr<Transfer> transfer);
+  // Keeps it for another request; nullptr: nothing.
+  void put_away(std::unique_ptr<Transfer> transfer);
   void wait();
   void wake();
   bool is_own_thread() const;

@@ -13,7 +13,7 @@
 namespace stoker {
 namespace {
 
-// Of libcurl's buffer, which is copied from: README.md says why it is so large.
+// Of libcurl's buffer, which each request under way has: a larger one needs fewer system calls.
 constexpr long kBufferBytes = 128 << 10;
 
 char small_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -94,6 +94,12 @@ void Transfer::begin(HttpClient::Ticket ticket, HttpRequest request,
   curl_easy_setopt(handle_, CURLOPT_WRITEDATA, this);
   set_up_body();
   set_up_headers();
+}
+
+void Transfer::forget() {
+  request_ = {};
+  done_ = nullptr;
+  answer_ = {};
 }
 
 void Transfer::set_up_body() {

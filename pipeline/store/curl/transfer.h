@@ -32,6 +32,9 @@ class Transfer {
   HttpAnswer take_answer() { return std::move(answer_); }
   std::function<void(HttpAnswer)> take_done() { return std::move(done_); }
 
+  // Lets go of what the request's owner gave.
+  void forget();
+
   CURL* handle() const { return handle_; }
   HttpClient::Ticket ticket() const { return ticket_; }
   // When it counts as stalled, if no byte comes before. A request that waits for a connection does

@@ -22,7 +22,7 @@ constexpr const char* kWithoutKeys =
 FetchedKeys no_keys(std::string problem) { return {.problem = std::move(problem)}; }
 
 std::string answer_problem(const std::string& who, const HttpAnswer& answer) {
-  if (answer.status == 0 || !answer.complete) return who + ": " + answer.problem;
+  if (answer.status == 0 || !answer.complete) return answer.problem;
   return who + " answers with status " + std::to_string(answer.status);
 }
 

@@ -1,7 +1,6 @@
 #include "pipeline/store/s3/s3_store.h"
 
 #include <algorithm>
-#include <iterator>
 #include <stdexcept>
 
 #include "pipeline/printable_name.h"
@@ -31,22 +30,11 @@ std::string first_of(std::initializer_list<std::string> texts) {
 sys_seconds now_here() { return std::chrono::floor<seconds>(std::chrono::system_clock::now()); }
 
 bool is_amazons(const std::string& host) {
-  constexpr std::string_view kEnd = ".amazonaws.com";
-  return host.size() > kEnd.size() &&
-         host.compare(host.size() - kEnd.size(), kEnd.size(), kEnd) == 0;
+  return host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn");
 }
 
 std::string amazons_host(const std::string& region) {
-  return "s3." + region + ".amazonaws.com" + (region.compare(0, 3, "cn-") == 0 ? ".cn" : "");
-}
-
-// Amazon's lists come in this order; some servers' in that of folders, in which "a/b" comes before
-// "a-b".
-void sort_by_key(std::vector<StoredObject>& objects) {
-  const auto before = [](const StoredObject& a, const StoredObject& b) { return a.key < b.key; };
-  if (!std::is_sorted(objects.begin(), objects.end(), before)) {
-    std::sort(objects.begin(), objects.end(), before);
-  }
+  return "s3." + region + ".amazonaws.com" + (region.starts_with("cn-") ? ".cn" : "");
 }
 
 // A region becomes a part of a host's name.
@@ -80,7 +68,7 @@ S3Store::S3Store(const std::string& bucket, const StoreOptions& options)
       throw StoreError(root_ + ": " + error.what());
     }
   }
-  client_ = make_http_client(options.requests > 0 ? options.requests : StoreOptions::kMostRequests);
+  client_ = make_http_client(options.most_connections());
   asker_ = std::make_unique<StoreAsker>(*client_, options.tries);
   if (credentials_) {
     try {
@@ -101,7 +89,7 @@ void S3Store::set_endpoint(const AwsSettings& settings, const StoreOptions& opti
   } else {
     const auto url = split_url(endpoint);
     if (!url || !url->query.empty()) {
-      throw StoreError(root_ + ": the endpoint '" + without_secrets(endpoint) +
+      throw StoreError(root_ + ": the endpoint '" + shown_url(endpoint) +
                        "' is no URL like https://s3.example.org or http://127.0.0.1:9000");
     }
     scheme_ = url->scheme;
@@ -154,20 +142,18 @@ HttpAnswer S3Store::ask(const std::function<HttpRequest()>& make,
   return asker_->ask(make, judge);
 }
 
-void S3Store::list(const std::string& prefix,
+void S3Store::scan(const std::string& prefix,
                    const std::function<bool(StoredObject object)>& found) const {
-  std::vector<StoredObject> all;
   each_page(prefix, "", [&](ListPage page) {
-    std::move(page.objects.begin(), page.objects.end(), std::back_inserter(all));
-  });
-  sort_by_key(all);
-  for (StoredObject& object : all) {
-    if (object.key.compare(0, prefix.size(), prefix) != 0) {
-      throw StoreError("the list of " + address_of(prefix) + " has " + address_of(object.key) +
-                       ", which does not begin like that");
+    for (StoredObject& object : page.objects) {
+      if (!object.key.starts_with(prefix)) {
+        throw StoreError("the list of " + address_of(prefix) + " has " + address_of(object.key) +
+                         ", which does not begin like that");
+      }
+      if (!found(std::move(object))) return false;
     }
-    if (!found(std::move(object))) return;
-  }
+    return true;
+  });
 }
 
 std::vector<StoredObject> S3Store::list_folder(const std::string& prefix) const {
@@ -178,13 +164,14 @@ std::vector<StoredObject> S3Store::list_folder(const std::string& prefix) const 
       if (object.key != prefix) all.push_back(std::move(object));
     }
     for (std::string& folder : page.folders) all.push_back({.key = std::move(folder)});
+    return true;
   });
   sort_by_key(all);
   return all;
 }
 
 void S3Store::each_page(const std::string& prefix, const std::string& delimiter,
-                        const std::function<void(ListPage page)>& take) const {
+                        const std::function<bool(ListPage page)>& take) const {
   std::string token;
   while (true) {
     ListPage page;
@@ -198,8 +185,7 @@ void S3Store::each_page(const std::string& prefix, const std::string& delimiter,
         [&](const HttpAnswer& answer) { return judge_list(prefix, answer, page); });
     const bool is_last = page.is_last;
     std::string next = std::move(page.next);
-    take(std::move(page));
-    if (is_last) return;
+    if (!take(std::move(page)) || is_last) return;
     if (next == token) {
       throw StoreError("the list of " + address_of(prefix) + " gives the same page again");
     }
@@ -223,6 +209,7 @@ Judgement S3Store::judge_list(const std::string& prefix, const HttpAnswer& answe
 }
 
 bool S3Store::stat(const std::string& key, StoredObject& out) const {
+  if (key.empty()) return false;  // that is the bucket
   const std::string name = address_of(key);
   const auto is_success = [](const HttpAnswer& answer) {
     return (answer.status == 200 || answer.status == 206) && !is_web_page(answer);
@@ -292,6 +279,8 @@ Judgement S3Store::judge_failure(const std::string& name, const HttpAnswer& answ
     return {AnswerKind::throttled, problem};
   }
   if (answer.status >= 500 || code == "RequestTimeout") return {AnswerKind::again, problem};
+  // An answer that was cut short does not say what is wrong.
+  if (!answer.complete && code.empty()) return {AnswerKind::again, problem};
   // A redirection is followed by another host's name, where that is made from the region.
   const bool is_redirected = is_amazon_ && (answer.status == 301 || answer.status == 307);
   const bool is_elsewhere = is_redirected || code == "AuthorizationHeaderMalformed" ||
