@@ -260,6 +260,14 @@ std::optional<StoreStats> ConcatSource::store_stats() const {
   return all;
 }
 
+std::optional<StoredBytes> ConcatSource::stored_bytes() const {
+  std::optional<StoredBytes> all;
+  for (const Source* source : sources_) {
+    if (const auto one = source->stored_bytes()) all = all ? joined(*all, *one) : *one;
+  }
+  return all;
+}
+
 void ConcatSource::read_targets(SampleId id, std::span<const uint8_t> bytes,
                                 SampleTargets& out) const {
   const size_t source = source_of(id);

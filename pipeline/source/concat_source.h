@@ -44,6 +44,7 @@ class ConcatSource final : public Source {
   std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override;
   int64_t look_ahead_bytes() const override;
   std::optional<StoreStats> store_stats() const override;
+  std::optional<StoredBytes> stored_bytes() const override;
   std::span<const TargetColumn> targets() const override { return sources_[0]->targets(); }
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
   std::vector<SourceNote> notes() const override;

@@ -35,6 +35,7 @@ class ForwardingSource : public Source {
   }
   int64_t look_ahead_bytes() const override { return source_.look_ahead_bytes(); }
   std::optional<StoreStats> store_stats() const override { return source_.store_stats(); }
+  std::optional<StoredBytes> stored_bytes() const override { return source_.stored_bytes(); }
   std::span<const TargetColumn> targets() const override { return source_.targets(); }
   void read_targets(SampleId id, std::span<const uint8_t> bytes,
                     SampleTargets& out) const override {

@@ -33,6 +33,11 @@ std::string local_path(const std::string& path) {
   return path.substr(kScheme.size());
 }
 
+void refuse_cache(const std::string& path, const char* why, const StoreOptions& store) {
+  if (store.cache.empty() && store.cache_bytes == 0) return;
+  throw std::invalid_argument("cache: " + path + why);
+}
+
 std::unique_ptr<Source> open_stored(const std::string& address, const SourceOptions& options) {
   if (const auto blobs = find_blobs(address, options.split, options.store)) {
     return make_blob_source(*blobs, options);
@@ -40,6 +45,8 @@ std::unique_ptr<Source> open_stored(const std::string& address, const SourceOpti
   const auto place = stored_place(address, options.store);
   if (is_cifar_folder(*place)) {
     refuse_fields(address, "a folder of CIFAR's files", options);
+    refuse_cache(address, " has CIFAR's files, which are read once and stay in memory",
+                 options.store);
     return make_cifar_source(*place, options.split);
   }
   refuse_fields(address, "an image folder", options);
@@ -65,6 +72,7 @@ bool has_stored_parts(const std::string& address, const StoreOptions& store) {
 std::unique_ptr<Source> open_source(const std::string& given, const SourceOptions& options) {
   const std::string path = local_path(given);
   if (is_store_address(path)) return open_stored(path, options);
+  refuse_cache(path, " is on this machine; a cache is of data in a store", options.store);
   std::error_code ignored;
   const bool is_cifar = std::filesystem::is_directory(path, ignored) && is_cifar_folder(path);
   if (is_cifar) {

@@ -116,6 +116,9 @@ class Source {
   virtual int64_t look_ahead_bytes() const { return 0; }
   // What the requests to a store have come to; nullopt if the samples are in none.
   virtual std::optional<StoreStats> store_stats() const { return std::nullopt; }
+  // How much of the data is in a store, and in a cache of it; nullopt: nothing is in one. May ask
+  // for the length of every sample.
+  virtual std::optional<StoredBytes> stored_bytes() const { return std::nullopt; }
   // The columns of every sample's targets besides its label; mostly none. The same for the life of
   // the source.
   virtual std::span<const TargetColumn> targets() const { return {}; }

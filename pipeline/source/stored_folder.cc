@@ -26,7 +26,11 @@ class StoredFolder final : public IndexedFolder {
       : IndexedFolder(place->root(), std::move(index)),
         place_(std::move(place)),
         states_(std::move(states)),
-        window_(place_->store(), options, [this](SampleId id) { return locate(id); }) {}
+        window_(place_->store(), options,
+                {.root = place_->root(),
+                 .count = size(),
+                 .locate = [this](SampleId id) { return locate(id); },
+                 .bytes_of = [this](SampleId id) { return states_.bytes(id); }}) {}
 
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
@@ -47,6 +51,7 @@ class StoredFolder final : public IndexedFolder {
   }
   int64_t look_ahead_bytes() const override { return window_.bytes(); }
   std::optional<StoreStats> store_stats() const override { return window_.stats(); }
+  std::optional<StoredBytes> stored_bytes() const override { return window_.stored_bytes(); }
 
  private:
   StoredObject object(SampleId id) const {

@@ -23,13 +23,16 @@ class StoreError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What StoredObject::version is of a server that gives none.
+inline constexpr char kUnversioned[] = "unversioned";
+
 struct StoredObject {
   // S3: in the bucket, not percent-encoded. HTTP: the path on the server as it is in the URL, with
   // its first "/", percent-encoded.
   std::string key{};
   int64_t bytes = -1;
   // The version: the ETag as the server writes it, else "modified:" and its Last-Modified, else
-  // "unversioned"; never "".
+  // kUnversioned; never "".
   std::string version{};
 };
 

@@ -25,6 +25,11 @@ struct StoreOptions {
   int64_t read_ahead_bytes = int64_t{256} << 20;
   // How often a request is tried before the run ends with an error.
   int tries = 10;
+  // A folder on a disk of this machine that keeps a fixed part of the samples between epochs and
+  // runs, and the most bytes of them for each opened data set (pipeline/source/blob/README.md). One
+  // without the other is refused.
+  std::string cache{};
+  int64_t cache_bytes = 0;
 };
 
 }  // namespace stoker

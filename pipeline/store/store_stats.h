@@ -24,12 +24,35 @@ struct StoreStats {
   double first_byte_ms_median = 0, first_byte_ms_p99 = 0, total_ms_median = 0, total_ms_p99 = 0;
   double bytes_per_second = 0;     // over the time in which at least one request was under way
   double requests_per_second = 0;  // the same
+  // Of a cache on this machine: samples that came from it, samples that did not,
+  // bytes that were written to it, and why nothing is kept any more ("": it is).
+  bool has_cache = false;
+  int64_t cache_hits = 0, cache_misses = 0;
+  int64_t cache_kept_bytes = 0;
+  std::string cache_problem{};
+};
+
+// How much of a data set is in a store, and how much of that has a place in a cache on this
+// machine. A value.
+struct StoredBytes {
+  int64_t samples = 0, bytes = 0;
+  int64_t cache_samples = 0, cache_bytes = 0;
+  int64_t kept_bytes = 0;  // in the cache when the data set was opened
+  std::string cache{};     // its folder; "": there is none
+  std::string problem{};   // why nothing is kept there; "": it is
+  double share() const;    // f: of the bytes, that have a place in the cache
+  // How many bytes leave the store in so many epochs in which every sample comes once:
+  // bytes x (1 + (epochs - 1) x (1 - f)), less what was in the cache before.
+  double leaving(double epochs) const;
 };
 
 // Returns one line: "1.24 GB in 3211 requests, 64 at once; ...".
 std::string describe(const StoreStats& stats);
+// The same for the cache: "640 of 1280 samples came from it (50.00%); ...".
+std::string describe_cache(const StoreStats& stats);
 
 // Adds what was counted; what was measured is that of the one with more bytes.
 StoreStats joined(const StoreStats& a, const StoreStats& b);
+StoredBytes joined(const StoredBytes& a, const StoredBytes& b);
 
 }  // namespace stoker

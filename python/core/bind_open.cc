@@ -109,7 +109,8 @@ SharedSource list_addresses(const std::vector<uintptr_t>& addresses,
 
 StoreOptions store_options(const std::string& endpoint, const std::string& region,
                            const std::string& profile, const std::string& style, bool anonymous,
-                           const std::string& ca_file, int requests, int64_t memory, int tries) {
+                           const std::string& ca_file, int requests, int64_t memory, int tries,
+                           const std::string& cache, int64_t cache_bytes) {
   using Style = StoreOptions::Style;
   return {.endpoint = endpoint,
           .region = region,
@@ -121,7 +122,9 @@ StoreOptions store_options(const std::string& endpoint, const std::string& regio
           .ca_file = ca_file,
           .requests = requests,
           .read_ahead_bytes = memory,
-          .tries = tries};
+          .tries = tries,
+          .cache = cache,
+          .cache_bytes = cache_bytes};
 }
 
 void bind_stores(nb::module_& module) {
@@ -168,6 +171,9 @@ void bind_open(nb::module_& module) {
       "cifar",
       [](const std::string& path, Split split, const StoreOptions& store) {
         if (!is_store_address(path)) return SharedSource(make_cifar_source(path, split));
+        if (!store.cache.empty()) {
+          throw std::invalid_argument("cache: CIFAR's files are read once and stay in memory");
+        }
         return SharedSource(make_cifar_source(*stored_place(path, store), split));
       },
       nb::call_guard<Unlocked>(), "path"_a, "split"_a, "store"_a);

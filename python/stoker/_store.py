@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Literal
 
 from stoker import _core
@@ -30,6 +31,9 @@ class Store:
     requests: how many are under way at once; None finds the number by measuring.
     memory: bytes of samples that are fetched before they are read.
     tries: how often a request is tried before StoreError is raised.
+    cache: a folder on a disk of this machine that keeps a fixed part of the samples between epochs
+        and runs, so that they leave the store once; processes may share it. cache_size: the most
+        bytes of them, for each data set that is opened. Both or none. A full disk makes it smaller.
 
     ValueError, TypeError: a value of another kind or out of its range.
     """
@@ -43,6 +47,8 @@ class Store:
     requests: int | None = None
     memory: int = 256 << 20
     tries: int = 10
+    cache: str | os.PathLike[str] | None = None
+    cache_size: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("endpoint", "region", "profile", "ca_file"):
@@ -58,6 +64,18 @@ class Store:
         ):
             if not isinstance(value, int) or not least <= value <= most:
                 raise ValueError(f"{name} is {value!r}, must be a whole number of {least} to {most}")
+        if self.cache is not None and not isinstance(self.cache, str | os.PathLike):
+            raise TypeError(f"cache is {self.cache!r}, must be a path or None")
+        if (self.cache is None) != (self.cache_size is None):
+            raise ValueError("cache and cache_size are given together, or neither is")
+        if self.cache is not None and not os.fspath(self.cache):
+            raise ValueError("cache is empty, must be a folder")
+        if self.cache_size is not None and not (
+            isinstance(self.cache_size, int) and 1 <= self.cache_size <= 10**18
+        ):
+            raise ValueError(
+                f"cache_size is {self.cache_size!r}, must be a whole number of bytes, at least 1"
+            )
 
     def options(self) -> _core.StoreOptions:
         return _core.StoreOptions(
@@ -70,6 +88,8 @@ class Store:
             self.requests or 0,
             self.memory,
             self.tries,
+            "" if self.cache is None else os.fspath(self.cache),
+            self.cache_size or 0,
         )
 
 

@@ -33,10 +33,16 @@ class SampleWindowTest : public ::testing::Test {
   // Samples lie one behind the other, `step` samples apart.
   void open(const StoreOptions& options, int64_t step = 1) {
     window_.reset();
-    window_ = std::make_unique<SampleWindow>(store_, options, [this, step](SampleId id) {
+    const auto locate = [this, step](SampleId id) {
       if (id * step >= kSamples) return StoredPlaceOfSample{};
       return StoredPlaceOfSample{object_, id * step * kSampleBytes, kSampleBytes};
-    });
+    };
+    window_ = std::make_unique<SampleWindow>(
+        store_, options,
+        StoredSamples{.root = store_->root(),
+                      .count = kSamples / step,
+                      .locate = locate,
+                      .bytes_of = [locate](SampleId id) { return locate(id).length; }});
   }
   static SampleSequence sequence(std::vector<SampleId> ids) {
     return [ids = std::move(ids), next = size_t{0}](SampleId& id) mutable {

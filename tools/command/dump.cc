@@ -101,7 +101,7 @@ int run_dump(int argc, char** argv) {
     refuse_if_given(*app, {"--no-shuffle"},
                     "--weights and --blend say in which order samples come");
   }
-  check_feed_options(*app, options.data);
+  check_feed_options(*app, options.data, paths_of(options.data, options.samples));
   check_seek_index(options.data);
 
   const ChosenSamples samples =

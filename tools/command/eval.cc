@@ -120,7 +120,7 @@ int run_eval(int argc, char** argv) {
   add_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   check_sample_options(*app, arguments.samples, "--limit");
-  check_feed_options(*app, arguments.data);
+  check_feed_options(*app, arguments.data, paths_of(arguments.data, arguments.samples));
   check_seek_index(arguments.data);
 
   EvalCheckpointOptions options = arguments.run;

@@ -101,7 +101,7 @@ int run_profile(int argc, char** argv) {
   if (trains) {
     refuse_feed_options(*app);
   } else {
-    check_feed_options(*app, arguments.feed.data);
+    check_feed_options(*app, arguments.feed.data, {arguments.feed.data.data});
     check_seek_index(arguments.feed.data);
   }
   std::filesystem::create_directories(arguments.out);  // fails before the run, not after it

@@ -111,6 +111,7 @@ void print_summary(const TrainResult& result, const TrainOptions& options, const
              100 * result.feed_wait_share);
   if (const auto store = source.store_stats()) {
     fmt::print("{:<12} {}\n", "store", describe(*store));
+    if (store->has_cache) fmt::print("{:<12} {}\n", "cache", describe_cache(*store));
   }
   if (result.bad_samples > 0) {
     fmt::print("{:<12} {} bad samples, listed in {}/quarantine.jsonl\n", "quarantine",

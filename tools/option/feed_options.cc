@@ -138,7 +138,9 @@ void add_feed_options(CLI::App& app, DataOptions& options) {
       ->check(CLI::IsMember(&kOnBad));
 }
 
-void check_feed_options(const CLI::App& app, const DataOptions& options) {
+void check_feed_options(const CLI::App& app, const DataOptions& options,
+                        const std::vector<std::string>& paths) {
+  options.store.check_used(paths);
   if (options.workers == 0) {
     refuse_if_given(app, {"--io-threads"}, "with --workers 0 the consumer reads the files itself");
   }
@@ -212,7 +214,7 @@ std::unique_ptr<Source> open_with_progress(const DataOptions& options, const std
                                 .label_from = options.label_from,
                                 .targets_from = options.targets_from,
                                 .go_on = go_on,
-                                .store = options.store.store()});
+                                .store = options.store.store_for(path)});
   } catch (...) {
     error = std::current_exception();
   }
@@ -241,7 +243,7 @@ std::unique_ptr<Source> open_path(const DataOptions& options, const std::string&
 }
 
 std::unique_ptr<Source> open_data(const DataOptions& options, Split split) {
-  options.store.check_used(options.data);
+  options.store.check_used({options.data});
   return open_path(options, options.data, split, "--data");
 }
 

@@ -44,8 +44,10 @@ void add_learned_target_option(CLI::App& app, DataOptions& options);
 void add_split_option(CLI::App& app, DataOptions& options);
 void add_decode_options(CLI::App& app, DataOptions& options);  // --exif --pixels --max-pixels
 void add_feed_options(CLI::App& app, DataOptions& options);  // --workers --io-threads --max-bad ...
-// After parsing: throws if an option of add_feed_options() would be ignored.
-void check_feed_options(const CLI::App& app, const DataOptions& options);
+// After parsing: throws if an option of add_feed_options() would be ignored, or one of a store,
+// because none of the data at `paths` are in one.
+void check_feed_options(const CLI::App& app, const DataOptions& options,
+                        const std::vector<std::string>& paths);
 // Throws if --seek-index names a file that does not exist.
 void check_seek_index(const DataOptions& options);
 

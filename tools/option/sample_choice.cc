@@ -127,6 +127,13 @@ void check_sample_options(const CLI::App& app, const SampleChoice& choice,
                       (choice.blend.empty() ? "; --subset takes a part of them" : ""));
 }
 
+std::vector<std::string> paths_of(const DataOptions& data, const SampleChoice& choice) {
+  std::vector<std::string> paths;
+  for (const BlendPart& part : blend_parts(choice.blend)) paths.push_back(part.path);
+  if (choice.blend.empty()) paths.push_back(data.data);
+  return paths;
+}
+
 void take_subset(ChosenSamples& samples, const std::string& spec, const std::string& option) {
   for_option(option, [&] {
     const Source& whole = samples.source();
@@ -158,11 +165,9 @@ ChosenSamples choose_samples(const DataOptions& data, const SampleChoice& choice
 
 ChosenSamples open_test_samples(const DataOptions& data, const SampleChoice& choice,
                                 std::vector<std::string>& notes) {
-  std::vector<std::string> paths, found, problems;
-  for (const BlendPart& part : blend_parts(choice.blend)) paths.push_back(part.path);
-  if (choice.blend.empty()) paths.push_back(data.data);
+  std::vector<std::string> found, problems;
   ChosenSamples samples;
-  for (const std::string& path : paths) {
+  for (const std::string& path : paths_of(data, choice)) {
     std::string problem;
     std::unique_ptr<Source> source = open_test_part(data, path, problem);
     if (source) {
@@ -195,6 +200,8 @@ std::vector<std::pair<std::string, std::string>> written_options(const DataOptio
   if (store.style != StoreOptionGroup{}.style) add("store_style", store.style);
   if (store.options.anonymous) add("store_anonymous", "true");
   add("store_ca", store.options.ca_file);
+  if (!store.options.cache.empty()) add("cache", written_path(store.options.cache));
+  add("cache_size", store.cache_size);
   for (const std::string& field : data.targets_from) add("target_from", field);
   const bool file = !choice.subset.empty() && is_file(choice.subset);
   add("subset", file ? written_path(choice.subset) : choice.subset);

@@ -57,6 +57,9 @@ ChosenSamples choose_samples(const DataOptions& data, const SampleChoice& choice
 ChosenSamples open_test_samples(const DataOptions& data, const SampleChoice& choice,
                                 std::vector<std::string>& notes);
 
+// Returns what --data names, or --blend.
+std::vector<std::string> paths_of(const DataOptions& data, const SampleChoice& choice);
+
 // Takes a part of opened data, which have no order. `option` is for messages.
 void take_subset(ChosenSamples& samples, const std::string& spec, const std::string& option);
 

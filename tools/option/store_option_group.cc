@@ -1,8 +1,12 @@
 #include "tools/option/store_option_group.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
+#include <string_view>
 
 #include "pipeline/store/object_store.h"
 #include "tools/command/command.h"
@@ -15,7 +19,8 @@ const std::map<std::string, Style> kStyles = {
     {"auto", Style::automatic}, {"path", Style::path}, {"host", Style::host}};
 constexpr const char* kNames[] = {"--store-endpoint", "--store-region",    "--store-profile",
                                   "--store-style",    "--store-anonymous", "--store-ca",
-                                  "--store-requests", "--store-memory",    "--store-tries"};
+                                  "--store-requests", "--store-memory",    "--store-tries",
+                                  "--cache",          "--cache-size"};
 constexpr int64_t kMebibyte = 1 << 20;
 
 }  // namespace
@@ -24,13 +29,40 @@ StoreOptions StoreOptionGroup::store() const {
   StoreOptions store = options;
   store.style = kStyles.at(style);
   store.read_ahead_bytes = mebibytes * kMebibyte;
+  if (store.cache.empty() && !cache_size.empty()) {
+    throw std::invalid_argument("--cache-size: needs --cache, a folder");
+  }
+  if (!store.cache.empty() && cache_size.empty()) {
+    throw std::invalid_argument("--cache: needs --cache-size, as 500G");
+  }
+  if (!cache_size.empty()) store.cache_bytes = parse_size(cache_size);
   return store;
 }
 
-void StoreOptionGroup::check_used(const std::string& path) const {
-  if (app == nullptr || is_store_address(path)) return;
+StoreOptions StoreOptionGroup::store_for(const std::string& path) const {
+  return is_store_address(path) ? store() : StoreOptions{};
+}
+
+int64_t parse_size(const std::string& text) {
+  constexpr std::string_view kUnits = "KMGT";
+  constexpr double kMost = 1e18;
+  double size = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, size);
+  const size_t unit = rest == end ? std::string_view::npos : kUnits.find(*rest);
+  const bool has_unit = rest + 1 == end && unit != std::string_view::npos;
+  if (has_unit) size *= std::pow(1000.0, static_cast<double>(unit + 1));
+  if (error != std::errc() || (rest != end && !has_unit) || !(size >= 1 && size <= kMost)) {
+    throw std::invalid_argument("--cache-size: " + text +
+                                " is no size; write bytes, or 200M, 500G, 1.5T");
+  }
+  return static_cast<int64_t>(size);
+}
+
+void StoreOptionGroup::check_used(const std::vector<std::string>& paths) const {
+  if (app == nullptr || std::ranges::any_of(paths, is_store_address)) return;
   for (const char* name : kNames) {
-    refuse_if_given(*app, {name}, path + " is no address in a store (s3://, https://)");
+    refuse_if_given(*app, {name}, paths.front() + " is no address in a store (s3://, https://)");
   }
 }
 
@@ -67,6 +99,13 @@ void add_store_options(CLI::App& app, StoreOptionGroup& group) {
   app.add_option("--store-tries", options.tries,
                  "How often a request is tried before the run ends with an error")
       ->check(CLI::Range(1, 1000));
+  app.add_option("--cache", options.cache,
+                 "Folder on a disk of this machine that keeps a fixed part of a store's samples "
+                 "between epochs and runs, so that they leave the store once. Processes may share "
+                 "it. A full disk makes it smaller");
+  app.add_option("--cache-size", group.cache_size,
+                 "The most bytes in --cache for each data set that is opened, as 200M, 500G or "
+                 "1.5T (powers of 1000)");
 }
 
 }  // namespace stoker

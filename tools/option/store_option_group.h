@@ -1,10 +1,11 @@
-// The options that say how data in a store are reached: --store-... Values that add_store_options()
-// binds to a parser.
+// The options that say how data in a store are reached (--store-...) and kept (--cache). Values
+// that add_store_options() binds to a parser.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "pipeline/store/store_options.h"
 
@@ -14,16 +15,25 @@ struct StoreOptionGroup {
   StoreOptions options;
   std::string style = "auto";
   int64_t mebibytes = StoreOptions{}.read_ahead_bytes >> 20;
+  std::string cache_size;   // "500G"; "": not given
   CLI::App* app = nullptr;  // that has the options
 
+  // Throws std::invalid_argument with the option if a cache lacks its folder or its size.
   StoreOptions store() const;
-  // Throws std::invalid_argument with an option that was given though `path` is not in a store.
-  void check_used(const std::string& path) const;
+  // The same for the data at `path`: the defaults for data that are in no store.
+  StoreOptions store_for(const std::string& path) const;
+  // Throws std::invalid_argument with an option that was given though none of `paths`, which are
+  // not empty, is in a store.
+  void check_used(const std::vector<std::string>& paths) const;
 };
 
 // Returns a path as it is written down: absolute, and an address without its query, which may be a
 // signature.
 std::string written_path(const std::string& path);
+
+// Returns the number of bytes that "1500", "200M" or "1.5T" stand for: K, M, G and T are powers of
+// 1000. Throws std::invalid_argument with the text.
+int64_t parse_size(const std::string& text);
 
 void add_store_options(CLI::App& app, StoreOptionGroup& group);
 

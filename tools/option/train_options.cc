@@ -470,7 +470,9 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
       refuse_if_given(app, {"--eval-subset"}, "it is of one data set: name it with --eval-data");
     }
   }
-  check_feed_options(app, arguments.data);
+  std::vector<std::string> paths = paths_of(arguments.data, arguments.samples);
+  if (!arguments.eval_data.empty()) paths.push_back(arguments.eval_data);
+  check_feed_options(app, arguments.data, paths);
   check_seek_index(arguments.data);
   const Recipe& recipe = options.recipe;
   const int rows =

@@ -13,6 +13,16 @@ inline std::string mebibytes(int64_t bytes) {  // "12.5 MiB"
   return text;
 }
 
+// For traffic and disks: "12.35 GB", "980 bytes".
+inline std::string decimal_bytes(double bytes) {
+  constexpr const char* kUnits[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
+  int unit = 0;
+  for (; bytes >= 1000 && unit < 5; ++unit) bytes /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g %s", bytes, kUnits[unit]);
+  return text;
+}
+
 inline std::string gibibytes(int64_t bytes) {  // "3.25 GiB"
   char text[32];
   std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));

@@ -34,6 +34,36 @@ std::string feed_line(const char* name, const MemoryPlan& plan) {
   return line;
 }
 
+// How much will leave the store, and what a cache spares. Epochs of a part, or with an order of
+// their own, are taken as that share of all samples.
+void add_store_lines(const TrainSetup& setup, std::vector<std::string>& lines) {
+  const std::optional<StoredBytes> stored = setup.train.stored_bytes();
+  if (!stored || stored->bytes == 0) return;
+  const SharedOrder& order = setup.options.order;
+  const int64_t length = order ? order->length() : setup.train.size();
+  const double part = static_cast<double>(length) / static_cast<double>(stored->samples);
+  const double epochs = static_cast<double>(setup.end_step - setup.progress.step) /
+                        static_cast<double>(setup.steps_per_epoch);
+  const double bytes = part * static_cast<double>(stored->bytes);
+  lines.push_back(fmt::format(
+      "store: {}{} will leave it, in {:.4g} epochs of {}{}{}", part != 1 ? "about " : "",
+      decimal_bytes(part * stored->leaving(epochs)), epochs, decimal_bytes(bytes),
+      stored->cache.empty()
+          ? ""
+          : fmt::format(": bytes x (1 + (epochs - 1) x (1 - f)), f = {:.4f}", stored->share()),
+      stored->kept_bytes > 0
+          ? fmt::format(", less the {} that the cache has",
+                        decimal_bytes(part * static_cast<double>(stored->kept_bytes)))
+          : ""));
+  if (stored->cache.empty()) return;
+  lines.push_back(fmt::format(
+      "cache: {} for {} of {} samples, {}, of which {} are there{}",
+      decimal_bytes(static_cast<double>(stored->cache_bytes)), stored->cache_samples,
+      stored->samples, printable_name(stored->cache),
+      decimal_bytes(static_cast<double>(stored->kept_bytes)),
+      stored->problem.empty() ? "" : "; nothing more is kept: " + printable_name(stored->problem)));
+}
+
 // What replicas exchange, and how much of it.
 std::string exchange_line(const TrainSetup& setup) {
   const TrainOptions& options = setup.options;
@@ -146,6 +176,7 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
       setup.total_feed_steps));
   if (!options.subset.empty()) lines.push_back("subset: " + options.subset);
   if (options.order) lines.push_back("order: " + options.order->describe());
+  add_store_lines(setup, lines);
   lines.push_back(fmt::format(
       "model: {} parameters, {:.1f} million multiply-adds per image; {}",
       total_count(parameter_table(setup.net)), forward_flops(setup.net) / 2e6,

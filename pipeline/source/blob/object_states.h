@@ -21,6 +21,7 @@ class ObjectStates {
                      object.version.c_str() + object.version.size() + 1);
   }
   bool empty() const { return bytes_.empty(); }
+  int64_t bytes(SampleId id) const { return bytes_[static_cast<size_t>(id)]; }
   StoredObject object(SampleId id, std::string key) const {
     const auto place = static_cast<size_t>(id);
     return {std::move(key), bytes_[place], versions_.data() + version_at_[place]};

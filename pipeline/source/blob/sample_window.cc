@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <exception>
 #include <list>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/source/blob/sample_cache.h"
 #include "staging/mutex.h"
 
 namespace stoker {
@@ -20,6 +22,9 @@ namespace {
 // byte hardly more: the headers between two members of a tar); a joined range stays short enough
 // that its first sample does not wait long for its last.
 constexpr int64_t kLargestGap = 8 << 10;
+// Bytes are what a cache is there to spare. This is what lies between two images of a tar, and not
+// a small image that the cache has.
+constexpr int64_t kLargestGapWithCache = 2 << 10;
 constexpr int64_t kLargestJoined = 2 << 20;
 // Samples are asked for in bursts of this part of the window, so that those that lie near each
 // other are seen together.
@@ -49,7 +54,7 @@ struct SampleWindow::Impl {
   };
   using SharedRange = std::shared_ptr<Range>;
 
-  // A sample in a range; `offset` is in the object.
+  // A sample in a range; `offset` is in the object. One that the cache has has no range.
   struct Sample {
     SharedRange range;
     int64_t offset = 0, length = 0;
@@ -76,9 +81,10 @@ struct SampleWindow::Impl {
     const int number_;
   };
 
-  const Locate locate;
+  const StoredSamples samples;
   const int64_t most_bytes;
   const int most_requests;
+  const std::unique_ptr<SampleCache> cache;  // or null
 
   mutable Mutex mutex;
   CondVar changed;
@@ -92,17 +98,24 @@ struct SampleWindow::Impl {
   // Those of the queue, by object and offset.
   std::map<std::pair<const StoredObject*, int64_t>, SharedRange> queued GUARDED_BY(mutex);
   int64_t held_bytes GUARDED_BY(mutex) = 0;
+  // Of announced samples that the cache has. They take no memory, but one looks no further ahead
+  // because of them.
+  int64_t cached_bytes GUARDED_BY(mutex) = 0;
   int64_t taken_bytes GUARDED_BY(mutex) = 0;
   int64_t announcements GUARDED_BY(mutex) = 0;
   int followers_so_far GUARDED_BY(mutex) = 0;
   int waiting GUARDED_BY(mutex) = 0;  // threads in read()
 
+  std::atomic<int64_t> cache_hits = 0, cache_misses = 0;
+
   ObjectReader reader;  // last: its callbacks use all of the above until it is destroyed
 
-  Impl(std::shared_ptr<const ObjectStore> store, const StoreOptions& options, Locate locate_in)
-      : locate(std::move(locate_in)),
+  Impl(std::shared_ptr<const ObjectStore> store, const StoreOptions& options,
+       StoredSamples all_samples)
+      : samples(std::move(all_samples)),
         most_bytes(options.read_ahead_bytes),
         most_requests(options.requests > 0 ? options.requests : StoreOptions::kMostRequests),
+        cache(SampleCache::open(options, samples)),
         reader(std::move(store), options) {
     reader.set_room_hook([this] { go_on(); });
   }
@@ -128,7 +141,7 @@ struct SampleWindow::Impl {
   }
 
   void announce() REQUIRES(mutex) {
-    const bool is_low = most_bytes - held_bytes >= most_bytes / kBurst;
+    const bool is_low = most_bytes - held_bytes - cached_bytes >= most_bytes / kBurst;
     if (!is_low && waiting == 0) return;
     bool any = true;
     while (any && announced.size() < kMostAnnounced) {
@@ -150,12 +163,17 @@ struct SampleWindow::Impl {
       if (--was_early->second == 0) early.erase(was_early);
       return true;
     }
-    const StoredPlaceOfSample place = locate(id);
+    const StoredPlaceOfSample place = samples.locate(id);
     if (!place.object || place.length <= 0) return true;  // read() reports it
     const std::pair key(id, announcements++);
     follower.held_bytes += place.length;
-    Sample sample{range_for(id, place), place.offset, place.length, follower.number};
-    ++sample.range->users;
+    Sample sample{nullptr, place.offset, place.length, follower.number};
+    if (cache && cache->holds(id)) {
+      cached_bytes += place.length;
+    } else {
+      sample.range = range_for(id, place);
+      ++sample.range->users;
+    }
     announced.emplace(key, std::move(sample));
     return true;
   }
@@ -163,8 +181,8 @@ struct SampleWindow::Impl {
   // Returns a range that has the sample: one that is there, a longer one of the queue, or a new
   // one.
   SharedRange range_for(SampleId id, const StoredPlaceOfSample& place) REQUIRES(mutex) {
-    const auto same = announced.lower_bound({id, 0});
-    if (same != announced.end() && same->first.first == id &&
+    const auto same = find_announced(id);
+    if (same != announced.end() && same->second.range &&
         same->second.range->state != State::failed) {
       return same->second.range;
     }
@@ -194,7 +212,8 @@ struct SampleWindow::Impl {
     const int64_t begin = std::min(range->offset, place.offset);
     const int64_t end = std::max(range->end(), place.offset + place.length);
     const int64_t more = end - begin - range->length;
-    if (more - place.length > kLargestGap || (more > 0 && end - begin > kLargestJoined)) {
+    const int64_t largest_gap = cache ? kLargestGapWithCache : kLargestGap;
+    if (more - place.length > largest_gap || (more > 0 && end - begin > kLargestJoined)) {
       return nullptr;
     }
     queued.erase(at);
@@ -236,7 +255,7 @@ struct SampleWindow::Impl {
       const MutexLock lock(mutex);
       for (auto it = announced.begin(); it != announced.end();) {
         if (it->second.follower == number) {
-          release(it->second.range);
+          release(it->second);
           it = announced.erase(it);
         } else {
           ++it;
@@ -255,25 +274,76 @@ struct SampleWindow::Impl {
 
   bool read(SampleId id, MayWait may_wait,
             const std::function<bool(std::span<const uint8_t>)>& use) {
+    bool is_used = false;
+    if (cache && read_cached(id, may_wait, use, is_used)) return is_used;
     Sample sample;
+    bool is_again = false;
     {
       MutexLock lock(mutex);
-      const auto found = announced.lower_bound({id, 0});
-      if (found != announced.end() && found->first.first == id) {
-        const State state = found->second.range->state;
-        if (may_wait == MayWait::no && state != State::here) return false;
+      const auto found = find_announced(id);
+      if (found != announced.end()) {
+        if (may_wait == MayWait::no && !is_at_hand(id, found->second)) return false;
         sample = take(found);
-      } else if (!find_taken(id, sample)) {
-        if (may_wait == MayWait::no) return false;
-        if (!followers.empty()) ++early[id];
+      } else if (find_taken(id, sample)) {
+        is_again = true;
+      } else if (may_wait == MayWait::yes && !followers.empty()) {
+        ++early[id];
       }
     }
+    if (!sample.range && may_wait == MayWait::no) return false;
     if (!sample.range) sample = unannounced(id);
     if (!sample.range) return false;
     wait_for(sample.range);
-    const bool is_used = use(sample.bytes());
+    is_used = use(sample.bytes());
+    if (cache && !is_again) {
+      ++cache_misses;
+      cache->keep(id, sample.bytes());
+    }
     go_on();
     return is_used;
+  }
+
+  // Returns false if the cache does not have the sample.
+  bool read_cached(SampleId id, MayWait may_wait,
+                   const std::function<bool(std::span<const uint8_t>)>& use, bool& is_used) {
+    std::unique_ptr<uint8_t[]> buffer;
+    const std::span<const uint8_t> bytes = cache->read(id, may_wait, buffer);
+    if (bytes.empty()) return false;
+    {
+      const MutexLock lock(mutex);
+      Sample sample;
+      const auto found = find_announced(id);
+      const bool is_again = found == announced.end() && find_taken(id, sample);
+      if (found != announced.end()) {
+        drop_range(found->second);
+        take(found);
+      } else if (!is_again && !followers.empty()) {
+        ++early[id];
+      }
+      if (!is_again) ++cache_hits;
+    }
+    is_used = use(bytes);
+    go_on();
+    return true;
+  }
+
+  // Whether a read takes no longer than a copy: it would, if the sample were to be written to the
+  // cache.
+  bool is_at_hand(SampleId id, const Sample& sample) const REQUIRES(mutex) {
+    return sample.range && sample.range->state == State::here && !(cache && cache->wants(id));
+  }
+
+  // Another process has written a sample to the cache since it was announced here.
+  void drop_range(Sample& sample) REQUIRES(mutex) {
+    if (!sample.range) return;
+    release(sample);
+    sample.range = nullptr;
+    cached_bytes += sample.length;
+  }
+
+  decltype(announced)::iterator find_announced(SampleId id) REQUIRES(mutex) {
+    const auto found = announced.lower_bound({id, 0});
+    return found != announced.end() && found->first.first == id ? found : announced.end();
   }
 
   // The sample stays in `taken`, and so does what is held of its range.
@@ -283,25 +353,39 @@ struct SampleWindow::Impl {
       if (follower.number == sample.follower) follower.held_bytes -= sample.length;
     }
     taken.emplace_back(at->first.first, sample);
-    taken_bytes += sample.range->length;
+    if (sample.range) {
+      taken_bytes += sample.range->length;
+    } else {
+      cached_bytes -= sample.length;
+    }
     announced.erase(at);
     while (taken.size() > kMostTaken || taken_bytes > most_bytes / kTakenPart) drop_taken();
     return sample;
   }
 
   void drop_taken() REQUIRES(mutex) {
-    const Sample& oldest = taken.front().second;
-    taken_bytes -= oldest.range->length;
-    release(oldest.range);
+    const SharedRange oldest = taken.front().second.range;
     taken.pop_front();
+    if (!oldest) return;
+    taken_bytes -= oldest->length;
+    release(oldest);
   }
 
   bool find_taken(SampleId id, Sample& sample) REQUIRES(mutex) {
     const auto found = std::find_if(taken.rbegin(), taken.rend(),
                                     [&](const auto& entry) { return entry.first == id; });
-    if (found == taken.rend() || found->second.range->state != State::here) return false;
+    if (found == taken.rend()) return false;
+    if (found->second.range && found->second.range->state != State::here) return false;
     sample = found->second;
     return true;
+  }
+
+  void release(const Sample& sample) REQUIRES(mutex) {
+    if (sample.range) {
+      release(sample.range);
+    } else {
+      cached_bytes -= sample.length;
+    }
   }
 
   void release(const SharedRange& range) REQUIRES(mutex) {
@@ -312,7 +396,7 @@ struct SampleWindow::Impl {
 
   // A range of its own, which is not counted: whoever reads holds one at a time.
   Sample unannounced(SampleId id) {
-    const StoredPlaceOfSample place = locate(id);
+    const StoredPlaceOfSample place = samples.locate(id);
     if (!place.object) return {};
     const auto range = std::make_shared<Range>();
     range->object = place.object;
@@ -342,9 +426,9 @@ struct SampleWindow::Impl {
 };
 
 SampleWindow::SampleWindow(std::shared_ptr<const ObjectStore> store, const StoreOptions& options,
-                           Locate locate)
+                           StoredSamples samples)
     : process_(getpid()),
-      impl_(std::make_unique<Impl>(std::move(store), options, std::move(locate))) {}
+      impl_(std::make_unique<Impl>(std::move(store), options, std::move(samples))) {}
 
 SampleWindow::~SampleWindow() {
   if (getpid() != process_) static_cast<void>(impl_.release());
@@ -388,13 +472,28 @@ bool SampleWindow::read_pieces(SampleId id, MayWait may_wait, std::span<const By
   });
 }
 
-int64_t SampleWindow::bytes() const { return impl_->most_bytes; }
+int64_t SampleWindow::bytes() const {
+  return impl_->most_bytes + (impl_->cache ? impl_->cache->memory_bytes() : 0);
+}
 
 StoreStats SampleWindow::stats() const {
   StoreStats stats = impl_->reader.stats();
   stats.requests_most = impl_->most_requests;
   stats.window_bytes = impl_->most_bytes;
+  if (!impl_->cache) return stats;
+  stats.has_cache = true;
+  stats.cache_hits = impl_->cache_hits;
+  stats.cache_misses = impl_->cache_misses;
+  stats.cache_kept_bytes = impl_->cache->kept_bytes();
+  stats.cache_problem = impl_->cache->problem();
   return stats;
+}
+
+StoredBytes SampleWindow::stored_bytes() const {
+  if (impl_->cache) return impl_->cache->sizes();
+  StoredBytes sizes{.samples = impl_->samples.count};
+  for (SampleId id = 0; id < sizes.samples; ++id) sizes.bytes += impl_->samples.bytes_of(id);
+  return sizes;
 }
 
 }  // namespace stoker

@@ -1,8 +1,9 @@
 // Fetches the samples of a store before they are read. It knows from a SampleSequence which those
 // will be, joins samples that lie near each other to one range, and asks for as many ranges at a
 // time as ObjectReader finds useful, within a fixed number of bytes. A sample that nobody announced
-// is fetched when it is read. Owner: a source. Threads: every method from any thread. Errors:
-// read() throws the StoreError of the sample's range.
+// is fetched when it is read. With a cache (sample_cache.h), samples that are there are not
+// fetched, and others are written to it by whoever reads them. Owner: a source. Threads: every
+// method from any thread. Errors: read() throws the StoreError of the sample's range.
 #pragma once
 
 #include <sys/types.h>
@@ -12,23 +13,18 @@
 #include <memory>
 #include <span>
 
+#include "pipeline/source/blob/stored_samples.h"
 #include "pipeline/source/source.h"
 #include "pipeline/store/object_reader.h"
 
 namespace stoker {
 
-// Where a sample's bytes are. Samples in one object share it.
-struct StoredPlaceOfSample {
-  std::shared_ptr<const StoredObject> object;  // null: nowhere, which the reader reports
-  int64_t offset = 0, length = 0;
-};
-
 class SampleWindow {
  public:
-  using Locate = std::function<StoredPlaceOfSample(SampleId)>;
-  // `locate` is called from any thread, also at once.
+  // The functions of `samples` are called at once, if the options have a cache, and from any
+  // thread. Throws what SampleCache::open() throws.
   SampleWindow(std::shared_ptr<const ObjectStore> store, const StoreOptions& options,
-               Locate locate);
+               StoredSamples samples);
   // REQUIRES: every LookAhead has been destroyed. In a process that was forked meanwhile, where the
   // thread that carries requests does not exist, nothing is freed.
   ~SampleWindow();
@@ -44,8 +40,10 @@ class SampleWindow {
   // is asked for whole samples, because a request costs more than the bytes that an index would
   // spare.
   bool read_pieces(SampleId id, MayWait may_wait, std::span<const BytePiece> pieces);
-  int64_t bytes() const;  // at most, of samples that were announced
+  // The most memory for samples that were announced, and for the places of the cache.
+  int64_t bytes() const;
   StoreStats stats() const;
+  StoredBytes stored_bytes() const;  // asks for the length of every sample if there is no cache
 
  private:
   void check_process() const;

@@ -5,19 +5,31 @@
 #include "pipeline/source/blob/stored_place.h"
 
 namespace stoker {
+namespace {
+
+std::vector<std::shared_ptr<const StoredObject>> shared(const std::vector<StoredObject>& objects) {
+  std::vector<std::shared_ptr<const StoredObject>> all;
+  for (const StoredObject& object : objects) {
+    all.push_back(std::make_shared<const StoredObject>(object));
+  }
+  return all;
+}
+
+}  // namespace
 
 StoredSource::StoredSource(const std::string& root, std::unique_ptr<BlobIndex> index,
                            const std::vector<StoredObject>& blobs, ObjectStates files,
                            std::function<std::string(const std::string&)> key_of_listed,
                            std::shared_ptr<const ObjectStore> store, const StoreOptions& options)
     : IndexedSource(root, std::move(index)),
+      blobs_(shared(blobs)),
       files_(std::move(files)),
       key_of_listed_(std::move(key_of_listed)),
-      window_(std::move(store), options, [this](SampleId id) { return locate(id); }) {
-  for (const StoredObject& blob : blobs) {
-    blobs_.push_back(std::make_shared<const StoredObject>(blob));
-  }
-}
+      window_(std::move(store), options,
+              {.root = root,
+               .count = size(),
+               .locate = [this](SampleId id) { return locate(id); },
+               .bytes_of = [this](SampleId id) { return bytes_of(id); }}) {}
 
 StoredObject StoredSource::file(SampleId id, const BlobIndex::Found& found) const {
   return files_.object(id, key_of_listed_(std::string(index().name(found))));
@@ -35,6 +47,14 @@ StoredPlaceOfSample StoredSource::locate(SampleId id) const {
   if (!place.ok) return {};
   return {blobs_[static_cast<size_t>(found.segment->blob)], found.entry.offset(),
           static_cast<int64_t>(place.stored)};
+}
+
+int64_t StoredSource::bytes_of(SampleId id) const {
+  const BlobIndex::Found found = index().find(id);
+  if (found.segment == nullptr) return 0;
+  if (found.entry.storage() == BlobStorage::file) return files_.bytes(id);
+  const Place place = place_of(found);
+  return place.ok ? static_cast<int64_t>(place.stored) : 0;
 }
 
 bool StoredSource::read(SampleId id, MayWait may_wait, std::vector<uint8_t>& buffer,

@@ -32,14 +32,16 @@ class StoredSource final : public IndexedSource {
   std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override;
   int64_t look_ahead_bytes() const override { return window_.bytes(); }
   std::optional<StoreStats> store_stats() const override { return window_.stats(); }
+  std::optional<StoredBytes> stored_bytes() const override { return window_.stored_bytes(); }
 
  private:
   StoredPlaceOfSample locate(SampleId id) const;
+  int64_t bytes_of(SampleId id) const;
   StoredObject file(SampleId id, const BlobIndex::Found& found) const;
   bool read(SampleId id, MayWait may_wait, std::vector<uint8_t>& buffer,
             std::span<const uint8_t>& bytes, ReadStatus& status) const;
 
-  std::vector<std::shared_ptr<const StoredObject>> blobs_;
+  const std::vector<std::shared_ptr<const StoredObject>> blobs_;
   const ObjectStates files_;
   const std::function<std::string(const std::string&)> key_of_listed_;
   mutable SampleWindow window_;  // what it holds changes no sample

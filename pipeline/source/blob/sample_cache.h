@@ -1,0 +1,91 @@
+// Keeps a fixed part of a store's samples on a disk of this machine. Which samples, and where each
+// of them lies, are functions of the data set and of the size alone: so there is no table of
+// places, no lock and nothing to evict, and any number of processes use one cache at a time.
+//
+//   FOLDER/DIGEST/   a data set: its samples, their objects' versions, and their places there
+//     about          what it is, as text
+//     samples        the bytes, one sample behind the other; sparse until all have come
+//     seals          for each place the XXH3 of its bytes, 0: not there yet
+//
+// The samples stand in the order of a fixed permutation, and the first ones that fit are kept. So a
+// cache of another size has the same samples at the same places, as far as both reach: a larger one
+// goes on with what is there, a smaller one is cut. A seal is written behind its sample's bytes,
+// and every read compares it: what a kill, a crash or a damaged disk left is a miss, which is
+// fetched and written again, and never wrong bytes.
+//
+// A disk that is full (or a quota, a limit on files, a folder that may only be read) ends the
+// keeping, not the reading. Owner: a SampleWindow. Threads: every method from any. Errors: open()
+// throws std::runtime_error with the path and the reason, and std::invalid_argument for options
+// that name half a cache, or a server that gives its objects no versions.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/permutation.h"
+#include "pipeline/source/blob/stored_samples.h"
+#include "pipeline/source/sample_file.h"
+#include "pipeline/source/source.h"
+#include "staging/mutex.h"
+
+namespace stoker {
+
+class SampleCache {
+ public:
+  // Asks for the place of every sample, and for its length. Returns nullptr if the options name no
+  // cache. The functions of `samples` outlive the result.
+  static std::unique_ptr<SampleCache> open(const StoreOptions& options,
+                                           const StoredSamples& samples);
+  SampleCache(const SampleCache&) = delete;
+  SampleCache& operator=(const SampleCache&) = delete;
+
+  // Returns true if the sample has been kept, by whatever process. It reads 8 bytes of a file of
+  // which hardly a page ever leaves the memory.
+  bool holds(SampleId id) const;
+  // Returns true if keep() would write.
+  bool wants(SampleId id) const;
+  // Returns the sample's bytes, in `buffer`; empty if they are not here, or not in memory with
+  // MayWait::no, or damaged. What is damaged is no longer held then.
+  std::span<const uint8_t> read(SampleId id, MayWait may_wait,
+                                std::unique_ptr<uint8_t[]>& buffer) const;
+  // Writes a sample if wants() it. May wait for the disk.
+  void keep(SampleId id, std::span<const uint8_t> bytes);
+
+  const std::string& folder() const { return folder_; }
+  const StoredBytes& sizes() const { return sizes_; }  // as they were when it was opened
+  int64_t kept_bytes() const { return kept_bytes_; }   // by this object
+  std::string problem() const;                         // why nothing is kept any more; "" if it is
+  int64_t memory_bytes() const;
+
+ private:
+  SampleCache(const StoreOptions& options, const StoredSamples& samples);
+  void open_file(const char* name, std::optional<Descriptor>& file);
+  void take_over(const std::string& about);
+  void place_samples(int64_t most_bytes);
+  void cut();
+  int64_t place_of(int64_t position) const;
+  static bool get(const Descriptor& file, int64_t offset, std::span<uint8_t> out, MayWait may_wait);
+  uint64_t seal_at(int64_t position, MayWait may_wait) const;
+  // Returns false, and nothing is kept any more, if that fails.
+  bool put(const Descriptor& file, int64_t offset, std::span<const uint8_t> bytes) const;
+  void stop_keeping(const char* what, int error) const;
+
+  const StoredSamples samples_;
+  const Permutation order_;  // position to sample
+  StoredBytes sizes_;
+  std::string folder_;
+  int64_t largest_file_ = 0;     // that this process may write
+  std::vector<int64_t> places_;  // in `samples`, of each kStride-th position
+  std::optional<Descriptor> bytes_file_, seals_file_;
+  std::atomic<int64_t> kept_bytes_ = 0;
+  mutable std::atomic<bool> keeps_ = true;
+  mutable Mutex mutex_;
+  mutable std::string problem_ GUARDED_BY(mutex_);
+};
+
+}  // namespace stoker
