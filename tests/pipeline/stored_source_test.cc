@@ -158,6 +158,53 @@ TEST_F(StoredSourceTest, AnObjectThatChangesEndsTheFeed) {
   }
 }
 
+// A cache for half of the bytes, which the first feed fills and the second one begins with.
+TEST_F(StoredSourceTest, ACacheChangesNoBatch) {
+  const auto feed = [](const Source& source, int workers) {
+    LoaderOptions whole = options(workers);
+    whole.batch_size = 10;  // fills every batch: no sample is repeated
+    return Feed(source, crop_spec(), whole).all();
+  };
+  for (const char* path : {"train-{0..2}.tar", "list.csv"}) {
+    const auto local = open(data_.path() + "/" + path);
+    const std::vector<Delivered> expected = feed(*local, 1);
+    const TempFolder folder;
+    const auto open_cached = [&] {
+      const int64_t half = open(address(path))->stored_bytes()->bytes / 2;
+      return open_source(
+          address(path),
+          {.cache_dir = "",
+           .store = {.read_ahead_bytes = 1 << 20, .cache = folder.path(), .cache_bytes = half}});
+    };
+    for (const int workers : {3, 0, 1}) {
+      const auto stored = open_cached();
+      const StoredBytes sizes = *stored->stored_bytes();
+      EXPECT_EQ(sizes.samples, local->size());
+      EXPECT_NEAR(sizes.share(), 0.5, 0.03);
+      EXPECT_EQ(sizes.kept_bytes, workers == 3 ? 0 : sizes.cache_bytes);
+      EXPECT_EQ(feed(*stored, workers), expected) << path << ", " << workers << " workers";
+      const StoreStats stats = *stored->store_stats();
+      EXPECT_EQ(stats.cache_hits + stats.cache_misses, 2 * sizes.samples);
+      // So few samples come again while others of the epoch before are still under way.
+      if (workers == 3) {
+        EXPECT_LE(stats.cache_hits, sizes.cache_samples);
+      } else {
+        EXPECT_EQ(stats.cache_hits, 2 * sizes.cache_samples);
+      }
+    }
+  }
+}
+
+TEST_F(StoredSourceTest, ViewsShowWhatIsInTheStore) {
+  const auto one = open(address("train-0.tar"));
+  const auto two = open(address("train-{1..2}.tar"));
+  const ConcatSource all({one.get(), two.get()});
+  const StoredBytes sizes = *SubsetSource(all, 5).stored_bytes();
+  EXPECT_EQ(sizes.samples, kShards * kPerShard);
+  EXPECT_EQ(sizes.bytes, one->stored_bytes()->bytes + two->stored_bytes()->bytes);
+  EXPECT_FALSE(open(data_.path() + "/list.csv")->stored_bytes());
+}
+
 TEST_F(StoredSourceTest, WhatIsMissingIsNamed) {
   const auto error_of = [](const std::string& path) -> std::string {
     try {
