@@ -26,7 +26,7 @@ HttpStore::HttpStore(const std::string& server, const std::string& query,
       client_(make_http_client(options.most_connections())),
       asker_(*client_, options.tries) {}
 
-void HttpStore::list(const std::string& prefix,
+void HttpStore::scan(const std::string& prefix,
                      const std::function<bool(StoredObject object)>&) const {
   list_folder(prefix);
 }

@@ -21,7 +21,7 @@ class HttpStore : public ObjectStore {
   HttpStore(const std::string& server, const std::string& query, const StoreOptions& options);
 
   const std::string& root() const override { return root_; }
-  void list(const std::string& prefix,
+  void scan(const std::string& prefix,
             const std::function<bool(StoredObject object)>& found) const override;
   std::vector<StoredObject> list_folder(const std::string& prefix) const override;
   bool stat(const std::string& key, StoredObject& out) const override;

@@ -1,5 +1,8 @@
 #include "pipeline/store/object_store.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "pipeline/printable_name.h"
 #include "pipeline/store/http_store.h"
 #include "pipeline/store/s3/s3_store.h"
@@ -9,6 +12,26 @@ namespace stoker {
 std::string ObjectStore::address_of(const std::string& key) const {
   const bool apart = key.compare(0, 1, "/") != 0 || root().compare(0, 5, "s3://") == 0;
   return root() + (apart ? "/" : "") + printable_name(key);
+}
+
+void ObjectStore::list(const std::string& prefix,
+                       const std::function<bool(StoredObject object)>& found) const {
+  std::vector<StoredObject> all;
+  scan(prefix, [&all](StoredObject object) {
+    all.push_back(std::move(object));
+    return true;
+  });
+  sort_by_key(all);
+  for (StoredObject& object : all) {
+    if (!found(std::move(object))) return;
+  }
+}
+
+void sort_by_key(std::vector<StoredObject>& objects) {
+  const auto before = [](const StoredObject& a, const StoredObject& b) { return a.key < b.key; };
+  if (!std::is_sorted(objects.begin(), objects.end(), before)) {
+    std::sort(objects.begin(), objects.end(), before);
+  }
 }
 
 std::shared_ptr<const ObjectStore> open_store(const StoreAddress& address,

@@ -65,12 +65,14 @@ class ObjectStore {
   // For messages and names: "s3://bucket" or "https://host".
   virtual const std::string& root() const = 0;
   std::string address_of(const std::string& key) const;  // for messages: without a query
-  // Calls `found` with every object whose key begins with `prefix`, ascending by the key's bytes.
-  // `found` returns false to stop. The whole list is read and sorted before, because not all
-  // servers list in this order; a million objects take some 200 MB until `found` has taken them.
-  // Throws StoreError; a server without lists says so.
-  virtual void list(const std::string& prefix,
+  // Calls `found` with every object whose key begins with `prefix`, in the server's order, page
+  // after page. `found` returns false to stop; then no other page is asked for. Throws StoreError;
+  // a server without lists says so.
+  virtual void scan(const std::string& prefix,
                     const std::function<bool(StoredObject object)>& found) const = 0;
+  // The same, ascending by the key's bytes. Not all servers list in this order, so the whole list
+  // is read and sorted before `found` is called; a million objects take some 200 MB until then.
+  void list(const std::string& prefix, const std::function<bool(StoredObject object)>& found) const;
   // Returns the "folders" and objects directly in `prefix` (which ends in "/" or is ""), as a
   // listing with the delimiter "/" gives them, ascending. Keys of folders end in "/"; a folder has
   // no size and no version.
@@ -85,6 +87,10 @@ class ObjectStore {
                           const HttpAnswer& answer) const = 0;
   virtual HttpClient& client() const = 0;
 };
+
+// Sorts by the keys' bytes, if they are in another order: some servers list folder by folder, with
+// "a/b" before "a-b".
+void sort_by_key(std::vector<StoredObject>& objects);
 
 // Opens the store that an address is in. Throws StoreError or std::runtime_error; does not look
 // whether the bucket is there before the first request.

@@ -155,8 +155,10 @@ class Client(asyncio.Protocol):
         if self.transport.is_closing():
             return
         if self.fault == "reset":
+            self.proxy.counts["reset"] += 1
             self._reset()
         elif self.fault == "slow_down":
+            self.proxy.counts["slow_down"] += 1
             self.transport.write(SLOW_DOWN + (b"" if self.is_head else SLOW_DOWN_BODY))
             self._answer_ended()
         elif self.server and self.server.transport and not self.server.transport.is_closing():
@@ -210,13 +212,22 @@ class Client(asyncio.Protocol):
             length = int(header(head, b"content-length") or 0)
             has_body = not self.is_head and status not in (204, 304)
             self.left = length if has_body else 0
-        if self.fault in ("truncate", "stall"):
-            self.to_pass = self.proxy.random.randrange(max(1, self.left or 1))
-        elif self.fault == "wrong_length" and self.left:
-            head = re.sub(rb"(?im)^(content-length:).*?\r$", rb"\1 %d\r" % (length + 7), head)
-        elif self.fault == "wrong_range":
-            head = re.sub(rb"(?im)^(content-range: bytes )(\d+)",
+        # Some answers have nothing that could be broken in this way.
+        if self.fault == "wrong_length" and not self.left:
+            self.fault = None
+        elif self.fault == "wrong_range" and not header(head, b"content-range"):
+            self.fault = None
+        elif self.fault in ("truncate", "stall") and self.left == 0:
+            self.fault = None
+        if self.fault is None:
+            return head
+        self.proxy.counts[self.fault] += 1
+        if self.fault == "wrong_length":
+            return re.sub(rb"(?im)^(content-length:).*?\r$", rb"\1 %d\r" % (length + 7), head)
+        if self.fault == "wrong_range":
+            return re.sub(rb"(?im)^(content-range: bytes )(\d+)",
                           lambda found: found[1] + b"%d" % (int(found[2]) + 1), head)
+        self.to_pass = self.proxy.random.randrange(max(1, self.left or 1))
         return head
 
     def _pass(self, data):
@@ -255,7 +266,6 @@ class Proxy:
         for fault in FAULTS:
             place -= self.shares[fault]
             if place < 0:
-                self.counts[fault] += 1
                 return fault
         return None
 

@@ -64,6 +64,14 @@ class FaultProxyTest(unittest.TestCase):
                     probe.range(ENTRY, 0, 100, stall_ms=300)
                 self.assertIn(caught.exception.kind, ("again", "throttled"), fault)
 
+    def test_only_what_was_broken_is_counted(self):
+        with FaultProxy(self.server.endpoint, wrong_range=0.5, wrong_length=0.5) as proxy, \
+                Probe("s3://bucket/", KEYS, endpoint=proxy.endpoint) as probe:
+            for _ in range(5):
+                self.assertEqual(probe.stat("a"), ENTRY)  # HEAD has no body and no range
+        self.assertEqual([proxy.counts[fault] for fault in FAULTS], [0] * len(FAULTS))
+        self.assertEqual(proxy.counts["requests"], 5)
+
     def test_the_delay_is_before_the_first_byte(self):
         with FaultProxy(self.server.endpoint, delay_ms=200) as proxy, \
                 Probe("s3://bucket/", KEYS, endpoint=proxy.endpoint) as probe:

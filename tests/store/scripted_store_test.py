@@ -107,6 +107,13 @@ class Lists(StoreTest):
         self.assertEqual(len(server.requests), pages)
         self.assertLess(answer["peak_kib"], 400 << 10)
 
+    def test_a_scan_has_the_servers_order_and_asks_for_no_page_that_nobody_wants(self):
+        server = self.serve(lambda request: list_page(
+            ["b", "a"], {None: "1", "1": "2"}.get(request.query.get("continuation-token"))))
+        answer = self.open(server).ask(do="scan", prefix="", most=3)
+        self.assertEqual([entry[0] for entry in answer["objects"]], ["b", "a", "b"])
+        self.assertEqual(len(server.requests), 2)
+
     def test_a_list_that_repeats_itself_ends(self):
         server = self.serve(lambda _: list_page(["a"], "same"))
         self.assertIn("same page again", str(self.error(self.open(server).list)))

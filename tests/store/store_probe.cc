@@ -4,6 +4,7 @@
 //   store_probe '{"address": "s3://bucket/", "endpoint": "http://127.0.0.1:9000", ...}'
 //
 //   {"do": "list", "prefix": P}            {"count": N, "objects": [[key, bytes, version], ...]}
+//   {"do": "scan", "prefix": P, "most": N} the same, in the server's order
 //   {"do": "count", "prefix": P}           {"count": N, "peak_kib": the process's largest memory}
 //   {"do": "folder", "prefix": P}          {"objects": [[key, bytes, version], ...]}
 //   {"do": "stat", "key": K}               {"object": [key, bytes, version]} or {"object": null}
@@ -187,10 +188,15 @@ Json answer_to(const ObjectStore& store, const Json& line) {
   }
   int64_t count = 0;
   const int64_t most = line.value("most", INT64_MAX);
-  store.list(prefix, [&](const StoredObject& object) {
-    if (what == "list") objects.push_back(json_of(object));
+  const auto take = [&](const StoredObject& object) {
+    if (what != "count") objects.push_back(json_of(object));
     return ++count < most;
-  });
+  };
+  if (what == "scan") {
+    store.scan(prefix, take);
+  } else {
+    store.list(prefix, take);
+  }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return {{"count", count}, {"objects", objects}, {"peak_kib", usage.ru_maxrss}};

@@ -17,7 +17,7 @@ class TestStore final : public ObjectStore {
       : server_(server), client_(make_http_client(connections)) {}
 
   const std::string& root() const override { return root_; }
-  void list(const std::string&, const std::function<bool(StoredObject)>&) const override {}
+  void scan(const std::string&, const std::function<bool(StoredObject)>&) const override {}
   std::vector<StoredObject> list_folder(const std::string&) const override { return {}; }
   bool stat(const std::string&, StoredObject&) const override { return false; }
 

@@ -1,5 +1,7 @@
 #include "pipeline/source/blob/sample_window.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <deque>
 #include <exception>
@@ -341,10 +343,22 @@ struct SampleWindow::Impl {
 
 SampleWindow::SampleWindow(std::shared_ptr<const ObjectStore> store, const StoreOptions& options,
                            Locate locate)
-    : impl_(std::make_unique<Impl>(std::move(store), options, std::move(locate))) {}
-SampleWindow::~SampleWindow() = default;
+    : process_(getpid()),
+      impl_(std::make_unique<Impl>(std::move(store), options, std::move(locate))) {}
+
+SampleWindow::~SampleWindow() {
+  if (getpid() != process_) static_cast<void>(impl_.release());
+}
+
+void SampleWindow::check_process() const {
+  if (getpid() == process_) return;
+  throw StoreError(impl_->reader.store().root() +
+                   ": the data were opened before this process was forked; open them in it, or "
+                   "start processes by spawn");
+}
 
 std::unique_ptr<LookAhead> SampleWindow::look_ahead(SampleSequence next) {
+  check_process();
   int number = 0;
   {
     const MutexLock lock(impl_->mutex);
@@ -357,6 +371,7 @@ std::unique_ptr<LookAhead> SampleWindow::look_ahead(SampleSequence next) {
 
 bool SampleWindow::read(SampleId id, MayWait may_wait,
                         const std::function<bool(std::span<const uint8_t> bytes)>& use) {
+  check_process();
   return impl_->read(id, may_wait, use);
 }
 

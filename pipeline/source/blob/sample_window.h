@@ -5,6 +5,8 @@
 // read() throws the StoreError of the sample's range.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,7 +29,9 @@ class SampleWindow {
   // `locate` is called from any thread, also at once.
   SampleWindow(std::shared_ptr<const ObjectStore> store, const StoreOptions& options,
                Locate locate);
-  ~SampleWindow();  // REQUIRES: every LookAhead has been destroyed
+  // REQUIRES: every LookAhead has been destroyed. In a process that was forked meanwhile, where the
+  // thread that carries requests does not exist, nothing is freed.
+  ~SampleWindow();
   SampleWindow(const SampleWindow&) = delete;
   SampleWindow& operator=(const SampleWindow&) = delete;
 
@@ -44,7 +48,10 @@ class SampleWindow {
   StoreStats stats() const;
 
  private:
+  void check_process() const;
+
   struct Impl;
+  const pid_t process_;
   std::unique_ptr<Impl> impl_;
 };
 

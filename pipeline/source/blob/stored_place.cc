@@ -1,6 +1,7 @@
 #include "pipeline/source/blob/stored_place.h"
 
 #include <fnmatch.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -39,8 +40,14 @@ StoredPlace::StoredPlace(const StoreAddress& folder, const StoreOptions& options
       root_(without_slash(store_->address_of(folder.key))),
       kind_(folder.kind),
       options_(options),
+      process_(getpid()),
       reader_(std::make_unique<ObjectReader>(store_, options)) {
   reader_->set_starving(true);  // a scan waits for everything that it reads
+}
+
+// The reader keeps the store, whose client has no thread there.
+StoredPlace::~StoredPlace() {
+  if (getpid() != process_) static_cast<void>(reader_.release());
 }
 
 BlobListing StoredPlace::list(const std::string& folder) const {
@@ -65,7 +72,7 @@ bool StoredPlace::has_file(const std::string& folder,
                            const std::function<bool(const std::string& name)>& wanted) const {
   const std::string prefix = with_slash(prefix_ + folder);
   bool found = false;
-  store_->list(prefix, [&](const StoredObject& object) {
+  store_->scan(prefix, [&](const StoredObject& object) {
     const std::string name = object.key.substr(prefix.size());
     found = name.find('/') == std::string::npos && wanted(name);
     return !found;
@@ -184,7 +191,8 @@ std::vector<StoredObject> StoredPlace::look_up_many(const std::vector<std::strin
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return names[a] < names[b]; });
   std::vector<StoredObject> objects(names.size());
   auto next = order.begin();
-  each_object("", [&](std::string_view name, const StoredObject& object) {
+  store_->list(prefix_, [&](const StoredObject& object) {
+    const std::string_view name = std::string_view(object.key).substr(prefix_.size());
     while (next != order.end() && names[*next] < name) ++next;
     for (; next != order.end() && names[*next] == name; ++next) objects[*next] = object;
     return next != order.end();
@@ -195,7 +203,7 @@ std::vector<StoredObject> StoredPlace::look_up_many(const std::vector<std::strin
 void StoredPlace::each_object(
     const std::string& prefix,
     const std::function<bool(std::string_view name, const StoredObject&)>& found) const {
-  store_->list(prefix_ + prefix, [&](const StoredObject& object) {
+  store_->scan(prefix_ + prefix, [&](const StoredObject& object) {
     return found(std::string_view(object.key).substr(prefix_.size()), object);
   });
 }
@@ -210,12 +218,13 @@ std::vector<std::string> stored_matches(const std::string& pattern, const StoreO
   const std::string wanted = std::exchange(address.key, fixed_part(address.key));
   const auto store = open_store(address, options);
   std::vector<std::string> found;
-  store->list(address.key, [&](const StoredObject& object) {
+  store->scan(address.key, [&](const StoredObject& object) {
     if (fnmatch(wanted.c_str(), object.key.c_str(), FNM_PATHNAME) == 0) {
       found.push_back(store->address_of(object.key));
     }
     return true;
   });
+  std::sort(found.begin(), found.end());
   return found;
 }
 

@@ -2,6 +2,8 @@
 // std::invalid_argument for an address that is none.
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +19,7 @@ namespace stoker {
 class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<StoredPlace> {
  public:
   StoredPlace(const StoreAddress& folder, const StoreOptions& options);
+  ~StoredPlace() override;  // in a process that was forked meanwhile it frees nothing
 
   const std::string& root() const override { return root_; }
   BlobListing list(const std::string& folder) const override;
@@ -34,8 +37,8 @@ class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<
   // version of each object. Its key is in the store, not relative to the root. Throws if it is not
   // there.
   StoredObject object(const std::string& name) const;
-  // Calls `found` with every object whose name begins with `prefix`, ascending by key. `found`
-  // returns false to stop.
+  // Calls `found` with every object whose name begins with `prefix`, in the server's order.
+  // `found` returns false to stop.
   void each_object(
       const std::string& prefix,
       const std::function<bool(std::string_view name, const StoredObject&)>& found) const;
@@ -58,7 +61,8 @@ class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<
   const std::string root_;
   const StoreAddress::Kind kind_;
   const StoreOptions options_;
-  const std::unique_ptr<ObjectReader> reader_;
+  const pid_t process_;
+  std::unique_ptr<ObjectReader> reader_;
   mutable Mutex mutex_;
   mutable std::map<std::string, StoredObject> seen_ GUARDED_BY(mutex_);  // by name
 };

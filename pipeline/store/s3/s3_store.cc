@@ -1,7 +1,6 @@
 #include "pipeline/store/s3/s3_store.h"
 
 #include <algorithm>
-#include <iterator>
 #include <stdexcept>
 
 #include "pipeline/printable_name.h"
@@ -36,15 +35,6 @@ bool is_amazons(const std::string& host) {
 
 std::string amazons_host(const std::string& region) {
   return "s3." + region + ".amazonaws.com" + (region.starts_with("cn-") ? ".cn" : "");
-}
-
-// Amazon's lists come in this order; some servers' in that of folders, in which "a/b" comes before
-// "a-b".
-void sort_by_key(std::vector<StoredObject>& objects) {
-  const auto before = [](const StoredObject& a, const StoredObject& b) { return a.key < b.key; };
-  if (!std::is_sorted(objects.begin(), objects.end(), before)) {
-    std::sort(objects.begin(), objects.end(), before);
-  }
 }
 
 // A region becomes a part of a host's name.
@@ -152,20 +142,18 @@ HttpAnswer S3Store::ask(const std::function<HttpRequest()>& make,
   return asker_->ask(make, judge);
 }
 
-void S3Store::list(const std::string& prefix,
+void S3Store::scan(const std::string& prefix,
                    const std::function<bool(StoredObject object)>& found) const {
-  std::vector<StoredObject> all;
   each_page(prefix, "", [&](ListPage page) {
-    std::move(page.objects.begin(), page.objects.end(), std::back_inserter(all));
-  });
-  sort_by_key(all);
-  for (StoredObject& object : all) {
-    if (object.key.compare(0, prefix.size(), prefix) != 0) {
-      throw StoreError("the list of " + address_of(prefix) + " has " + address_of(object.key) +
-                       ", which does not begin like that");
+    for (StoredObject& object : page.objects) {
+      if (!object.key.starts_with(prefix)) {
+        throw StoreError("the list of " + address_of(prefix) + " has " + address_of(object.key) +
+                         ", which does not begin like that");
+      }
+      if (!found(std::move(object))) return false;
     }
-    if (!found(std::move(object))) return;
-  }
+    return true;
+  });
 }
 
 std::vector<StoredObject> S3Store::list_folder(const std::string& prefix) const {
@@ -176,13 +164,14 @@ std::vector<StoredObject> S3Store::list_folder(const std::string& prefix) const 
       if (object.key != prefix) all.push_back(std::move(object));
     }
     for (std::string& folder : page.folders) all.push_back({.key = std::move(folder)});
+    return true;
   });
   sort_by_key(all);
   return all;
 }
 
 void S3Store::each_page(const std::string& prefix, const std::string& delimiter,
-                        const std::function<void(ListPage page)>& take) const {
+                        const std::function<bool(ListPage page)>& take) const {
   std::string token;
   while (true) {
     ListPage page;
@@ -196,8 +185,7 @@ void S3Store::each_page(const std::string& prefix, const std::string& delimiter,
         [&](const HttpAnswer& answer) { return judge_list(prefix, answer, page); });
     const bool is_last = page.is_last;
     std::string next = std::move(page.next);
-    take(std::move(page));
-    if (is_last) return;
+    if (!take(std::move(page)) || is_last) return;
     if (next == token) {
       throw StoreError("the list of " + address_of(prefix) + " gives the same page again");
     }
@@ -291,6 +279,8 @@ Judgement S3Store::judge_failure(const std::string& name, const HttpAnswer& answ
     return {AnswerKind::throttled, problem};
   }
   if (answer.status >= 500 || code == "RequestTimeout") return {AnswerKind::again, problem};
+  // An answer that was cut short does not say what is wrong.
+  if (!answer.complete && code.empty()) return {AnswerKind::again, problem};
   // A redirection is followed by another host's name, where that is made from the region.
   const bool is_redirected = is_amazon_ && (answer.status == 301 || answer.status == 307);
   const bool is_elsewhere = is_redirected || code == "AuthorizationHeaderMalformed" ||

@@ -28,7 +28,7 @@ class S3Store : public ObjectStore {
   S3Store(const std::string& bucket, const StoreOptions& options);
 
   const std::string& root() const override { return root_; }
-  void list(const std::string& prefix,
+  void scan(const std::string& prefix,
             const std::function<bool(StoredObject object)>& found) const override;
   std::vector<StoredObject> list_folder(const std::string& prefix) const override;
   bool stat(const std::string& key, StoredObject& out) const override;
@@ -52,8 +52,9 @@ class S3Store : public ObjectStore {
   std::string url_of(const std::string& key, const std::string& region) const;
   // Signs it, unless the store is read anonymously. `key` "" is the bucket.
   HttpRequest request(const std::string& method, const std::string& key, const Query& query) const;
+  // `take` returns false to stop.
   void each_page(const std::string& prefix, const std::string& delimiter,
-                 const std::function<void(ListPage page)>& take) const;
+                 const std::function<bool(ListPage page)>& take) const;
   HttpAnswer ask(const std::function<HttpRequest()>& make,
                  const std::function<Judgement(const HttpAnswer& answer)>& judge) const;
   Judgement judge_list(const std::string& prefix, const HttpAnswer& answer, ListPage& page) const;

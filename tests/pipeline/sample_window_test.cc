@@ -1,0 +1,213 @@
+// The samples of a store that are fetched before they are read: which ranges are asked for, how
+// much memory that takes, and what a reader gets, on a server whose answers wait and fail.
+#include "pipeline/source/blob/sample_window.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/support/object_server.h"
+#include "tests/support/test_store.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kSampleBytes = 10'000;
+constexpr int64_t kSamples = 200;
+
+class SampleWindowTest : public ::testing::Test {
+ protected:
+  SampleWindowTest() {
+    bytes_.resize(kSamples * kSampleBytes);
+    for (size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = static_cast<uint8_t>(i * 7 + i / 251);
+    server_.put("/blob", bytes_, "\"v1\"");
+    store_ = std::make_shared<TestStore>(server_);
+    object_ =
+        std::make_shared<const StoredObject>(StoredObject{"/blob", std::ssize(bytes_), "\"v1\""});
+  }
+
+  // Samples lie one behind the other, `step` samples apart.
+  void open(const StoreOptions& options, int64_t step = 1) {
+    window_.reset();
+    window_ = std::make_unique<SampleWindow>(store_, options, [this, step](SampleId id) {
+      if (id * step >= kSamples) return StoredPlaceOfSample{};
+      return StoredPlaceOfSample{object_, id * step * kSampleBytes, kSampleBytes};
+    });
+  }
+  static SampleSequence sequence(std::vector<SampleId> ids) {
+    return [ids = std::move(ids), next = size_t{0}](SampleId& id) mutable {
+      if (next == ids.size()) return NextSample::end;
+      id = ids[next++];
+      return NextSample::found;
+    };
+  }
+  static std::vector<SampleId> numbers(SampleId count) {
+    std::vector<SampleId> ids;
+    for (SampleId id = 0; id < count; ++id) ids.push_back(id);
+    return ids;
+  }
+  bool is_right(SampleId id, std::span<const uint8_t> bytes, int64_t step = 1) const {
+    return std::ranges::equal(
+        bytes, std::span(bytes_).subspan(static_cast<size_t>(id * step * kSampleBytes),
+                                         static_cast<size_t>(kSampleBytes)));
+  }
+  void read_well(SampleId id, int64_t step = 1) {
+    EXPECT_TRUE(window_->read(id, MayWait::yes, [&](std::span<const uint8_t> bytes) {
+      return is_right(id, bytes, step);
+    })) << id;
+  }
+  // Bytes of ranges that the server was asked for.
+  int64_t bytes_asked_for() const {
+    int64_t bytes = 0;
+    for (const SeenRequest& request : server_.seen()) {
+      long long first = 0, last = -1;
+      std::sscanf(request.headers.at("range").c_str(), "bytes=%lld-%lld", &first, &last);
+      bytes += last - first + 1;
+    }
+    return bytes;
+  }
+
+  std::vector<uint8_t> bytes_;
+  ObjectServer server_;
+  std::shared_ptr<TestStore> store_;
+  std::shared_ptr<const StoredObject> object_;
+  std::unique_ptr<SampleWindow> window_;
+};
+
+TEST_F(SampleWindowTest, SamplesSideBySideAreReadTogether) {
+  open({});
+  const auto look_ahead = window_->look_ahead(sequence(numbers(kSamples)));
+  for (SampleId id = 0; id < kSamples; ++id) read_well(id);
+  EXPECT_LE(server_.requests(), 4);  // 2 MB in ranges of at most 2 MiB
+  EXPECT_EQ(bytes_asked_for(), std::ssize(bytes_));
+  EXPECT_EQ(window_->stats().bytes, std::ssize(bytes_));
+}
+
+TEST_F(SampleWindowTest, ALargeGapIsNotRead) {
+  open({}, 2);
+  const auto look_ahead = window_->look_ahead(sequence(numbers(kSamples / 2)));
+  for (SampleId id = 0; id < kSamples / 2; ++id) read_well(id, 2);
+  EXPECT_EQ(window_->stats().bytes, kSamples / 2 * kSampleBytes);
+}
+
+TEST_F(SampleWindowTest, NoMoreIsAskedForThanTheMemoryHolds) {
+  constexpr int64_t kFit = 10;
+  server_.set_script([](const SeenRequest&) { return Fault{.waits = true}; });
+  open({.requests = 64, .read_ahead_bytes = kFit * kSampleBytes}, 2);
+  const auto look_ahead = window_->look_ahead(sequence(numbers(kSamples / 2)));
+  server_.wait_for_stalled(kFit);
+  server_.release();
+  for (SampleId id = 0; id < kSamples / 2; ++id) {
+    read_well(id, 2);
+    // What was read and is kept for a while, and what was asked for after it.
+    const int64_t asked = window_->stats().requests;
+    EXPECT_LE(asked, id + 1 + kFit + 1);
+  }
+}
+
+TEST_F(SampleWindowTest, WhatIsNotThereIsNotWaitedFor) {
+  server_.set_script([](const SeenRequest&) { return Fault{.waits = true}; });
+  open({});
+  const auto never = [](std::span<const uint8_t>) -> bool {
+    ADD_FAILURE();
+    return true;
+  };
+  EXPECT_FALSE(window_->read(3, MayWait::no, never));  // not announced
+  const auto look_ahead = window_->look_ahead(sequence(numbers(8)));
+  server_.wait_for_stalled(1);
+  EXPECT_FALSE(window_->read(3, MayWait::no, never));  // on its way
+  server_.release();
+  read_well(2);
+  const auto is_third = [&](std::span<const uint8_t> bytes) { return is_right(3, bytes); };
+  EXPECT_TRUE(window_->read(3, MayWait::no, is_third));  // came with the second
+}
+
+TEST_F(SampleWindowTest, AReadBeforeTheAnnouncementIsNoSecondFetch) {
+  open({.read_ahead_bytes = 4 * kSampleBytes}, 2);
+  const auto look_ahead = window_->look_ahead(sequence(numbers(30)));
+  read_well(25, 2);  // far ahead of what fits
+  for (SampleId id = 0; id < 30; ++id) {
+    if (id != 25) read_well(id, 2);
+  }
+  EXPECT_EQ(window_->stats().bytes, 30 * kSampleBytes);
+}
+
+TEST_F(SampleWindowTest, WhatWasTakenStaysForAWhile) {
+  open({});
+  const auto look_ahead = window_->look_ahead(sequence(numbers(4)));
+  read_well(0);
+  const int64_t before = window_->stats().bytes;
+  read_well(0);
+  EXPECT_EQ(window_->stats().bytes, before);
+}
+
+TEST_F(SampleWindowTest, TwoReadersShareTheMemory) {
+  open({.read_ahead_bytes = 8 * kSampleBytes}, 2);
+  auto first = window_->look_ahead(sequence(numbers(60)));
+  const auto second = window_->look_ahead(sequence({70, 71, 72, 73, 74, 75, 76, 77, 78, 79}));
+  for (SampleId id = 0; id < 5; ++id) read_well(id, 2);
+  for (SampleId id = 70; id < 80; ++id) read_well(id, 2);
+  // The first one leaves with samples that it has not read: they make room.
+  first.reset();
+  const auto third = window_->look_ahead(sequence({80, 81, 82}));
+  for (SampleId id = 80; id < 83; ++id) read_well(id, 2);
+}
+
+TEST_F(SampleWindowTest, AnErrorReachesWhoeverReads) {
+  server_.set_script([](const SeenRequest&) { return Fault{.kind = Fault::Kind::other_version}; });
+  open({});
+  const auto look_ahead = window_->look_ahead(sequence(numbers(3)));
+  const auto ignore = [](std::span<const uint8_t>) { return true; };
+  for (SampleId id = 0; id < 3; ++id) {
+    EXPECT_THROW(window_->read(id, MayWait::yes, ignore), StoreError);
+  }
+}
+
+TEST_F(SampleWindowTest, ASampleThatIsNowhereIsNotRead) {
+  open({});
+  const auto look_ahead = window_->look_ahead(sequence({kSamples, 0}));
+  read_well(0);
+  EXPECT_FALSE(
+      window_->read(kSamples, MayWait::yes, [](std::span<const uint8_t>) { return true; }));
+}
+
+// Threads read a sequence with repetitions, roughly in order, and some samples that nobody
+// announced; requests fail at random.
+TEST_F(SampleWindowTest, EveryByteIsRightUnderFaultsAndThreads) {
+  constexpr int kReads = 3'000, kThreads = 8;
+  server_.set_script([](const SeenRequest& request) {
+    constexpr Fault::Kind kKinds[] = {Fault::Kind::close, Fault::Kind::cut, Fault::Kind::reset,
+                                      Fault::Kind::wrong_range, Fault::Kind::too_short};
+    if (request.number % 11 != 0) return Fault{};
+    return Fault{.kind = kKinds[request.number / 11 % 5]};
+  });
+  open({.read_ahead_bytes = 300'000, .tries = 1000});
+  std::mt19937 random(5);
+  std::vector<SampleId> ids;
+  for (int i = 0; i < kReads; ++i) ids.push_back(static_cast<SampleId>(random() % kSamples));
+  auto look_ahead = window_->look_ahead(sequence(ids));
+  std::atomic<size_t> next{0};
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        for (size_t i = next++; i < ids.size(); i = next++) {
+          const SampleId id = i % 50 == 0 ? (ids[i] + t) % kSamples : ids[i];
+          const auto check = [&](std::span<const uint8_t> bytes) { return is_right(id, bytes); };
+          if (window_->read(id, MayWait::no, check)) continue;
+          if (!window_->read(id, MayWait::yes, check)) ++wrong;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+  look_ahead.reset();  // some samples were announced and not read
+}
+
+}  // namespace
+}  // namespace stoker

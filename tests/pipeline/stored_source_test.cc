@@ -1,0 +1,200 @@
+// Data sets in a store: the same samples, labels, names and batches as on a disk.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "pipeline/durable_file.h"
+#include "pipeline/source/concat_source.h"
+#include "pipeline/source/look_ahead.h"
+#include "pipeline/source/subset_source.h"
+#include "pipeline/store/object_store.h"
+#include "tests/pipeline/loader_support.h"
+#include "tests/support/object_server.h"
+#include "tests/support/source_contents.h"
+#include "tests/support/tar_maker.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr int kShards = 3, kPerShard = 20;
+
+class StoredSourceTest : public ::testing::Test {
+ protected:
+  StoredSourceTest() {
+    std::string list = "path,label\n";
+    for (int shard = 0; shard < kShards; ++shard) {
+      std::string tar;
+      for (int i = 0; i < kPerShard; ++i) {
+        const int number = shard * kPerShard + i;
+        const auto jpeg = jpeg_file(40 + number, 60, static_cast<uint64_t>(number));
+        const std::string bytes(jpeg.begin(), jpeg.end());
+        const std::string key = std::to_string(number);
+        tar += tar_member(key + ".cls", std::to_string(number % 4));
+        tar += tar_member(key + ".jpg", bytes);
+        data_.write("pictures/a b+" + key + ".jpg", bytes);
+        list += "pictures/a b+" + key + ".jpg," + std::to_string(number % 4) + "\n";
+      }
+      data_.write("train-" + std::to_string(shard) + ".tar", tar + tar_end());
+    }
+    data_.write("list.csv", list);
+    for (const auto& entry : fs::recursive_directory_iterator(data_.path())) {
+      if (!entry.is_regular_file()) continue;
+      std::string path = entry.path().string().substr(data_.path().size());
+      const std::string bytes = read_whole_file(entry.path().string());
+      if (const size_t space = path.find(' '); space != std::string::npos) {
+        path.replace(space, 1, "%20");
+      }
+      if (const size_t plus = path.find('+'); plus != std::string::npos) {
+        path.replace(plus, 1, "%2B");
+      }
+      server_.put(path, {bytes.begin(), bytes.end()}, "\"" + std::to_string(bytes.size()) + "\"");
+    }
+  }
+
+  std::string address(const std::string& path) const { return server_.url("/" + path); }
+  static std::unique_ptr<Source> open(const std::string& path) {
+    return open_source(path, {.cache_dir = ""});
+  }
+  static LoaderOptions options(int workers) {
+    LoaderOptions options;
+    options.batch_size = 8;
+    options.epochs = 2;
+    options.seed = 7;
+    options.digests = true;
+    options.feed.workers = workers;
+    return options;
+  }
+  static std::vector<Delivered> feed(const Source& source, int workers) {
+    return Feed(source, crop_spec(), options(workers)).all();
+  }
+
+  const TempFolder data_;
+  ObjectServer server_;
+};
+
+TEST_F(StoredSourceTest, ShardsHaveTheSameSamples) {
+  const auto local = open(data_.path() + "/train-{0..2}.tar");
+  const auto stored = open(address("train-{0..2}.tar"));
+  EXPECT_EQ(names_of(*stored), names_of(*local));
+  EXPECT_EQ(labels_of(*stored), labels_of(*local));
+  EXPECT_EQ(stored->fingerprint(), local->fingerprint());
+  EXPECT_EQ(stored->labels_digest(), local->labels_digest());
+  for (SampleId id = 0; id < local->size(); ++id) {
+    EXPECT_EQ(text_of(*stored, id), text_of(*local, id));
+  }
+  EXPECT_EQ(stored->root() + "/", address(""));
+  EXPECT_TRUE(stored->store_stats());
+  EXPECT_FALSE(local->store_stats());
+}
+
+TEST_F(StoredSourceTest, AListNamesObjectsBesideIt) {
+  const auto local = open(data_.path() + "/list.csv");
+  const auto stored = open(address("list.csv"));
+  EXPECT_EQ(names_of(*stored), names_of(*local));
+  EXPECT_EQ(labels_of(*stored), labels_of(*local));
+  EXPECT_EQ(text_of(*stored, 7), text_of(*local, 7));
+  EXPECT_EQ(feed(*stored, 2), feed(*local, 2));
+}
+
+TEST_F(StoredSourceTest, AFeedGivesTheSameBatches) {
+  const auto local = open(data_.path() + "/train-{0..2}.tar");
+  const std::vector<Delivered> expected = feed(*local, 1);
+  for (const int workers : {0, 1, 3}) {
+    const auto stored = open(address("train-{0..2}.tar"));
+    EXPECT_EQ(feed(*stored, workers), expected) << workers;
+    EXPECT_GT(stored->store_stats()->ranges, 0);
+  }
+}
+
+TEST_F(StoredSourceTest, AFeedOverFaultsGivesTheSameBatches) {
+  const auto local = open(data_.path() + "/train-{0..2}.tar");
+  const auto stored = open(address("train-{0..2}.tar"));
+  server_.set_script([](const SeenRequest& request) {
+    constexpr Fault::Kind kKinds[] = {Fault::Kind::status, Fault::Kind::reset, Fault::Kind::cut,
+                                      Fault::Kind::wrong_range, Fault::Kind::close};
+    return request.number % 3 == 0 ? Fault{.kind = kKinds[request.number / 3 % 5]} : Fault{};
+  });
+  EXPECT_EQ(feed(*stored, 2), feed(*local, 2));
+  EXPECT_GT(stored->store_stats()->retries, 0);
+}
+
+TEST_F(StoredSourceTest, AViewAnnouncesItsOwnSamples) {
+  const auto local = open(data_.path() + "/train-{0..2}.tar");
+  const auto stored = open(address("train-{0..2}.tar"));
+  const std::vector<SampleId> ids = {50, 3, 17, 18, 19, 20, 41, 2};
+  EXPECT_EQ(feed(SubsetSource(*stored, ids), 2), feed(SubsetSource(*local, ids), 2));
+  const auto few = [](const Source& source) { return SubsetSource(source, 8); };
+  const SubsetSource local_part = few(*local), stored_part = few(*stored);
+  const ConcatSource locals({local.get(), &local_part}), storeds({stored.get(), &stored_part});
+  EXPECT_EQ(feed(storeds, 2).front().rows.front().pixels,
+            feed(locals, 2).front().rows.front().pixels);
+  EXPECT_GT(storeds.look_ahead_bytes(), 0);
+}
+
+TEST_F(StoredSourceTest, ReadingInOrderJoinsSamples) {
+  const auto stored = open(address("train-{0..2}.tar"));
+  const int64_t before = server_.requests();
+  const auto look_ahead = look_ahead_in_order(*stored);
+  for (SampleId id = 0; id < stored->size(); ++id) text_of(*stored, id);
+  EXPECT_EQ(server_.requests() - before, kShards);
+}
+
+TEST_F(StoredSourceTest, AnObjectThatChangesEndsTheFeed) {
+  const auto stored = open(address("train-{0..2}.tar"));
+  server_.put("/train-1.tar", std::vector<uint8_t>(200'000, 1), "\"new\"");
+  try {
+    feed(*stored, 2);
+    ADD_FAILURE();
+  } catch (const StoreError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(address("train-1.tar")));
+    EXPECT_THAT(error.what(), HasSubstr("changed"));
+  }
+}
+
+TEST_F(StoredSourceTest, WhatIsMissingIsNamed) {
+  const auto error_of = [](const std::string& path) -> std::string {
+    try {
+      open(path);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error_of(address("train-{1..4}.tar")),
+            address("train-3.tar") + ": no such file; 2 of 4 are missing");
+  EXPECT_THAT(error_of(address("folder")), HasSubstr("has no list"));
+  server_.put("/short.csv", {'p', 'a', 't', 'h', '\n', 'x', '.', 'j', 'p', 'g', '\n'}, "\"1\"");
+  EXPECT_THAT(error_of(address("short.csv")), HasSubstr(address("x.jpg")));
+}
+
+TEST_F(StoredSourceTest, AForkedProcessSaysSo) {
+  auto stored = open(address("train-{0..2}.tar"));
+  EXPECT_EXIT(
+      {
+        try {
+          text_of(*stored, 0);
+        } catch (const StoreError& error) {
+          std::fprintf(stderr, "%s", error.what());
+        }
+        stored.reset();  // does not wait for a thread that is not there
+        std::_Exit(3);
+      },
+      ::testing::ExitedWithCode(3), "before this process was forked");
+}
+
+TEST(LocalAddress, AFileAddressIsAPath) {
+  const TempFolder folder;
+  folder.write("cat/1.jpg", "1");
+  EXPECT_EQ(open_source("file://" + folder.path(), Split::all)->root(), folder.path());
+  EXPECT_THROW(open_source("file://host/data", Split::all), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace stoker::testing
