@@ -10,8 +10,8 @@
 namespace stoker {
 namespace {
 
-// More bytes in one message gain nothing, and a lost worker loses them.
-constexpr int64_t kMostMessageBytes = 8 << 20;
+// Ray carries larger messages faster, up to about here; and a lost worker loses its messages.
+constexpr int64_t kMostMessageBytes = 16 << 20;
 // The weight of the newest round in the means.
 constexpr double kNewest = 0.2;
 // A claim is late after so many mean rounds.

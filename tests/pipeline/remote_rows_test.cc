@@ -16,6 +16,7 @@
 #include "pipeline/invalid_field.h"
 #include "pipeline/receipt/receipt.h"
 #include "pipeline/remote_filler.h"
+#include "pipeline/source/forwarding_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "pipeline/source/target_source.h"
 #include "tests/pipeline/loader_support.h"
@@ -414,6 +415,40 @@ TEST(RemoteRows, AProblemOfTheCarriersReachesTheConsumer) {
       EXPECT_STREQ(error.what(), "worker 3 has stoker 0.0.9, here is 0.1.0");
     }
   }
+}
+
+// Notes what it is told of the samples to come, as a source in a store would.
+class ToldSource final : public ForwardingSource {
+ public:
+  explicit ToldSource(const Source& source) : ForwardingSource(source) {}
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override {
+    return source_.read(id, buffer, bytes);
+  }
+  std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override {
+    ++calls;
+    for (SampleId id = 0; next(id) == NextSample::found;) told.push_back(id);
+    return nullptr;
+  }
+  mutable int calls = 0;
+  mutable std::vector<SampleId> told;
+};
+
+TEST(RemoteRows, WhoFillsRowsAnnouncesThemToTheSource) {
+  const auto files = jpeg_source(41);
+  const ToldSource source(*files);
+  const LoaderOptions options = with_remote(options_of(0));
+  RemoteFiller filler(source, crop_spec(), options, {});
+  const std::vector<Delivered> expected = Feed(*files, crop_spec(), options_of(1)).take(2);
+  std::vector<uint8_t> bad;
+  Carriers::fill(filler, {1, 0, 5, 9}, bad);
+  ASSERT_EQ(source.told.size(), 9u);
+  for (size_t i = 0; i < 9; ++i) EXPECT_EQ(source.told[i], expected[1].rows[5 + i].id);
+  Carriers::fill(filler, {1, 0, 5, 9}, bad);
+  EXPECT_EQ(source.calls, 2);
+  // A feed whose rows others fill does not know which samples it will read itself.
+  Feed(source, crop_spec(), options).destroy();
+  EXPECT_EQ(source.calls, 2);
 }
 
 TEST(RemoteRows, OptionsThatDoNotGoTogetherAreRefused) {
