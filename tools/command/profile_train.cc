@@ -161,8 +161,8 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
     problem = error.what();
   }
   outcome.run = session.finish();
-  outcome.profile =
-      make_profile(outcome.run, shape_of(options, trainer), storage, source, outcome.name_of);
+  outcome.profile = make_profile(outcome.run, shape_of(options, trainer), storage,
+                                 source.store_stats(), outcome.name_of);
   outcome.profile.device = arguments.devices;
   outcome.profile.planned_bytes = trainer.planned_bytes();
   outcome.profile.checkpoint = checkpoint;

@@ -58,7 +58,7 @@ Profile profile_emulated(const Source& source, const AugmentSpec& augment,
       throw;
     }
     run = session.finish();
-    profile = make_profile(run, shape_of(wanted, devices), how.storage, source,
+    profile = make_profile(run, shape_of(wanted, devices), how.storage, source.store_stats(),
                            [&](SampleId id) { return source.name(id); });
     profile.planned_bytes = loader.memory_plan().total_bytes();
   }

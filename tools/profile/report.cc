@@ -11,12 +11,13 @@ constexpr double kSlices = 100;
 }  // namespace
 
 Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const StorageRates& storage,
-                     const Source& source, const std::function<std::string(SampleId)>& name_of) {
+                     const std::optional<StoreStats>& store,
+                     const std::function<std::string(SampleId)>& name_of) {
   Profile profile;
   ProfileMeasurements& measurements = profile.measurements;
   measurements.shape = shape;
   measurements.storage = storage;
-  measurements.store = source.store_stats();
+  measurements.store = store;
   measurements.dropped_spans = run.dropped;
   measurements.no_gpus = run.gpus.no_gpus;
   measurements.measured = measure_run(run, shape.rows, windows_of(run, Phase::measured));

@@ -34,10 +34,11 @@ struct Profile {
   int64_t resident_bytes = 0;
 };
 
-// Measures `run`, which read from `source`, and diagnoses it. `name_of` gives the name of a
-// sample's file.
+// Measures `run` and diagnoses it. `store`: what the requests to a store came to, if the samples
+// are in one. `name_of` gives the name of a sample's file.
 Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const StorageRates& storage,
-                     const Source& source, const std::function<std::string(SampleId)>& name_of);
+                     const std::optional<StoreStats>& store,
+                     const std::function<std::string(SampleId)>& name_of);
 
 std::string headline(const Verdict& verdict);  // one sentence
 std::vector<std::string> verdict_lines(const Profile& profile);

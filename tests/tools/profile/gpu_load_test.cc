@@ -82,7 +82,7 @@ TEST(GpuLoad, IsOfTheReadingsInsideAPhase) {
 Profile profile_of(const ProfiledRun& run, bool on_gpus) {
   FeedShape shape{.rows = 4};
   shape.on_gpus = on_gpus;
-  return make_profile(run, shape, {}, [](SampleId) { return ""; });
+  return make_profile(run, shape, {}, {}, [](SampleId) { return ""; });
 }
 
 std::string text_of(const Profile& profile) {
