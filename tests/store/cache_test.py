@@ -65,7 +65,7 @@ class CacheTest(unittest.TestCase):
     def train(self, name, *more):
         return self.run_program(
             "train", "--data", "s3://data/pictures", "--store-endpoint", self.server.endpoint,
-            "--store-memory", "1", "--model", "resnet18", "--size", "32", "--batch", "32",
+            "--store-memory", "1", "--model", "resnet20", "--size", "32", "--batch", "32",
             "--epochs", str(EPOCHS), "--workers", "2", "--out", str(self.folder / name), *more)
 
     def cache(self, share):
