@@ -101,6 +101,8 @@ def _names_of(path: str | list[str]) -> Iterator[None]:
             raise FileNotFoundError(
                 errno.ENOENT, os.strerror(errno.ENOENT), str(error)[: missing.start()]
             ) from None
+        if is_address(path if isinstance(path, str) else path[0]):
+            raise  # a plugin that is not there, for example
         raise ValueError(str(error)) from None
 
 

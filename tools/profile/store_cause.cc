@@ -20,7 +20,8 @@ constexpr double kMostlyWaiting = 0.5;
 
 const char* const kShards =
     "larger ranges: samples in shards (stoker pack), of which several are read with one request";
-const char* const kNearer = "a store that is nearer, or copies of the data on a local disk";
+const char* const kNearer =
+    "a part of the data on a local disk (--cache DIR --cache-size SIZE), or a store that is nearer";
 
 StoreCause cause_of(const StoreStats& stats, double range_bytes) {
   const auto requests = static_cast<double>(stats.requests);
@@ -51,7 +52,7 @@ StoreFinding find_store_cause(const StoreStats& stats) {
     case StoreCause::throttled:
       finding.text = fmt::format("the store told {} of {} requests to slow down; it gives {}",
                                  stats.throttled, stats.requests, rates);
-      finding.cures = {kShards, "fewer processes that read at once"};
+      finding.cures = {kShards, kNearer, "fewer processes that read at once"};
       break;
     case StoreCause::memory:
       finding.text = fmt::format(

@@ -22,4 +22,10 @@ std::unique_ptr<Engine> make_cuda_engine(const NetSpec& net, const EngineOptions
                            cuda_engine_problem());
 }
 
+std::vector<FusionTime> time_cuda_fusions(std::span<const ConvShape>, Device& device,
+                                          const DeviceTuning&) {
+  throw std::runtime_error("cannot time fusions on " + device.name() + ": " +
+                           cuda_engine_problem());
+}
+
 }  // namespace stoker

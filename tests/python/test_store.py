@@ -1,0 +1,114 @@
+"""Data at an address: a web server that knows neither ranges nor lists serves the tests' folder."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import stoker
+from item_sets import pixels, png
+from shard_files import tar_file
+
+SAMPLES = 40
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("stored")
+    for shard in range(2):
+        members = []
+        for i in range(shard * SAMPLES // 2, (shard + 1) * SAMPLES // 2):
+            members += [(f"{i:03}.cls", b"%d" % (i % 3)), (f"{i:03}.png", png(pixels(i)))]
+        tar_file(path / f"part-{shard}.tar", members)
+    return path
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    handler = functools.partial(_Quiet, directory=str(folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def batches(source):
+    augment = stoker.random_resized_crop() | stoker.flip()
+    loader = stoker.Loader(source, batch_size=8, size=32, seed=1, augment=augment)
+    return [
+        (np.asarray(batch.images).tobytes(), np.asarray(batch.ids).tolist()) for batch in loader
+    ]
+
+
+def test_shards_at_an_address_are_those_of_the_disk(folder, address):
+    local = stoker.tar(f"{folder}/part-{{0..1}}.tar")
+    stored = stoker.tar(f"{address}/part-{{0..1}}.tar")
+    assert [sample.name for sample in stored] == [sample.name for sample in local]
+    assert [sample.data for sample in stored] == [sample.data for sample in local]
+    assert batches(stored) == batches(local)
+    again = pickle.loads(pickle.dumps(stored))
+    assert again[5].data == local[5].data
+
+
+def test_a_cache_changes_nothing(folder, address, tmp_path):
+    store = stoker.Store(cache=str(tmp_path / "cache"), cache_size=20_000, memory=1 << 20)
+    stored = stoker.tar(f"{address}/part-{{0..1}}.tar", store=store)
+    expected = batches(stoker.tar(f"{folder}/part-{{0..1}}.tar"))
+    assert batches(stored) == expected
+    assert batches(stored) == expected
+    assert list((tmp_path / "cache").iterdir())
+
+
+def test_what_is_wrong_is_said(folder, address):
+    with pytest.raises(FileNotFoundError, match="part-2.tar"):
+        stoker.tar(f"{address}/part-{{0..2}}.tar")
+    with pytest.raises(stoker.StoreError, match="has no list"):
+        stoker.folder(f"{address}/pictures", split="all")
+    with pytest.raises(ValueError, match="no address in a store"):
+        stoker.tar(f"{folder}/part-0.tar", store=stoker.Store())
+    with pytest.raises(TypeError, match=r"must be a stoker\.Store"):
+        stoker.tar(f"{address}/part-0.tar", store={"endpoint": address})
+    for wrong in ({"memory": 3}, {"requests": 0}, {"tries": 0}, {"style": "best"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            stoker.Store(**wrong)
+
+
+def test_a_file_that_changes_ends_the_epoch(folder, address):
+    stored = stoker.tar(f"{address}/part-{{0..1}}.tar")
+    path = folder / "part-1.tar"
+    before = path.read_bytes()
+    try:
+        path.write_bytes(before[:-512])
+        os.utime(path, (1, 1))
+        with pytest.raises((stoker.StoreError, stoker.FeedError), match=r"part-1\.tar.*chang"):
+            batches(stored)
+    finally:
+        path.write_bytes(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_process_says_so(address):
+    stored = stoker.tar(f"{address}/part-{{0..1}}.tar")
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            text = str(len(stored[0].data))
+        except stoker.StoreError as error:
+            text = str(error)
+        os.write(writer, text.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert b"before this process was forked" in os.read(reader, 1000)
