@@ -121,8 +121,8 @@ def tar(
     the reading at once.
 
     FileNotFoundError: `paths`. ValueError: they hold something else, or several parts and no split.
-    RuntimeError: what is wrong with the content of a file, with path and offset. StoreError: what is
-    wrong with a store, or the right to read it.
+    RuntimeError: what is wrong with the content of a file, with path and offset. StoreError: what
+    is wrong with a store, or the right to read it.
     """
     fields = fields_of(image_from, label_from, targets_from)
     return _opened("tar", paths, split, label_fn, fields, store)

@@ -63,7 +63,9 @@ class Store:
             ("tries", self.tries, 1, 1000),
         ):
             if not isinstance(value, int) or not least <= value <= most:
-                raise ValueError(f"{name} is {value!r}, must be a whole number of {least} to {most}")
+                raise ValueError(
+                    f"{name} is {value!r}, must be a whole number of {least} to {most}"
+                )
         if self.cache is not None and not isinstance(self.cache, str | os.PathLike):
             raise TypeError(f"cache is {self.cache!r}, must be a path or None")
         if (self.cache is None) != (self.cache_size is None):

@@ -391,7 +391,21 @@ bool names_objects(const std::string& address) {
 
 BlobSet blob_set_of(const std::vector<std::string>& paths, const StoreOptions& options) {
   if (paths.empty()) throw std::runtime_error("no files are named");
-  BlobFormat set_format{};
+  const std::string root = common_folder(paths);
+  BlobSet set{{}, place_at(root, options), {}};
+  for (const std::string& path : paths) {
+    set.blobs.push_back(root == "." && !path.starts_with("./")
+                            ? path
+                            : path.substr(root == "/" ? 1 : root.size() + 1));
+  }
+  if (const Names missing = set.place->missing(set.blobs); !missing.empty()) {
+    const auto first = std::ranges::find(set.blobs, missing.front()) - set.blobs.begin();
+    throw std::runtime_error(paths[static_cast<size_t>(first)] + ": no such file" +
+                             (paths.size() == 1
+                                  ? ""
+                                  : "; " + std::to_string(missing.size()) + " of " +
+                                        std::to_string(paths.size()) + " are missing"));
+  }
   for (const std::string& path : paths) {
     const auto format = blob_format(without_query(path));
     if (!format) {
@@ -400,30 +414,17 @@ BlobSet blob_set_of(const std::vector<std::string>& paths, const StoreOptions& o
           ": its name says no format that is read (.tar, .parquet, .tfrecord, .mds, .csv, .tsv, "
           ".jsonl, NAME-00000-of-00128)");
     }
-    if (&path != &paths.front() && *format != set_format) {
+    if (&path != &paths.front() && *format != set.format) {
       throw std::runtime_error(path + " is " + to_string(*format) + ", and " + paths.front() +
-                               " is " + to_string(set_format) + "; take files of one format");
+                               " is " + to_string(set.format) + "; take files of one format");
     }
-    set_format = *format;
+    set.format = *format;
   }
-  if (set_format == BlobFormat::list && paths.size() > 1) {
+  if (set.format == BlobFormat::list && set.blobs.size() > 1) {
     throw std::runtime_error(paths[0] + " and " + paths[1] +
                              ": several lists cannot be one data set; join them");
   }
-  const std::string root = common_folder(paths);
-  BlobSet set{set_format, place_at(root, options), {}};
-  for (const std::string& path : paths) {
-    set.blobs.push_back(root == "." && !path.starts_with("./")
-                            ? path
-                            : path.substr(root == "/" ? 1 : root.size() + 1));
-  }
-  const Names missing = set.place->missing(set.blobs);
-  if (missing.empty()) return set;
-  throw std::runtime_error(
-      paths[std::ranges::find(set.blobs, missing.front()) - set.blobs.begin()] + ": no such file" +
-      (paths.size() == 1 ? ""
-                         : "; " + std::to_string(missing.size()) + " of " +
-                               std::to_string(paths.size()) + " are missing"));
+  return set;
 }
 
 std::optional<BlobSet> find_blobs(const std::string& path, Split split,
