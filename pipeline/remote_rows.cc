@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-// Ray carries larger messages faster, up to about here; and a lost worker loses its messages.
+// What is lost with a worker, and has to be filled again, stays small beside the window.
 constexpr int64_t kMostMessageBytes = 16 << 20;
 // The weight of the newest round in the means.
 constexpr double kNewest = 0.2;

@@ -23,16 +23,6 @@ void refuse_fields(const std::string& path, const char* kind, const SourceOption
   }
 }
 
-// "file:///data" is "/data".
-std::string local_path(const std::string& path) {
-  constexpr std::string_view kScheme = "file://";
-  if (!path.starts_with(kScheme)) return path;
-  if (path.size() == kScheme.size() || path[kScheme.size()] != '/') {
-    throw std::runtime_error(path + ": a file of another machine; write file:///PATH");
-  }
-  return path.substr(kScheme.size());
-}
-
 void refuse_cache(const std::string& path, const char* why, const StoreOptions& store) {
   if (store.cache.empty() && store.cache_bytes == 0) return;
   throw std::invalid_argument("cache: " + path + why);
@@ -68,6 +58,15 @@ bool has_stored_parts(const std::string& address, const StoreOptions& store) {
 }
 
 }  // namespace
+
+std::string local_path(const std::string& path) {
+  constexpr std::string_view kScheme = "file://";
+  if (!path.starts_with(kScheme)) return path;
+  if (path.size() == kScheme.size() || path[kScheme.size()] != '/') {
+    throw std::runtime_error(path + ": a file of another machine; write file:///PATH");
+  }
+  return path.substr(kScheme.size());
+}
 
 std::unique_ptr<Source> open_source(const std::string& given, const SourceOptions& options) {
   const std::string path = local_path(given);

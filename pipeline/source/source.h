@@ -183,6 +183,9 @@ struct SourceOptions {
 // have another shape than the first one's, or a value that their type cannot hold, is an error.
 std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options);
 std::unique_ptr<Source> open_source(const std::string& path, Split split);
+// Returns the path of an address of this machine ("file:///data" is "/data"); other paths and
+// addresses as they are. Throws std::runtime_error for a file of another machine.
+std::string local_path(const std::string& path);
 // Returns true if the data at `path` have parts that Split tells apart. Throws as open_source().
 bool has_parts(const std::string& path, const StoreOptions& store = {});
 

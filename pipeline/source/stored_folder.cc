@@ -1,7 +1,6 @@
 #include "pipeline/source/stored_folder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -34,8 +33,8 @@ class StoredFolder final : public IndexedFolder {
 
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
-    if (read(id, MayWait::yes, buffer, bytes)) return {};
-    return {false, "the object is empty"};
+    read(id, MayWait::yes, buffer, bytes);
+    return {};  // what is wrong with an object was thrown
   }
   bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
                    std::span<const uint8_t>& bytes) const override {
@@ -67,7 +66,7 @@ class StoredFolder final : public IndexedFolder {
             std::span<const uint8_t>& bytes) const {
     return window_.read(id, may_wait, [&](std::span<const uint8_t> stored) {
       if (buffer.size() < stored.size()) buffer.resize(stored.size());
-      std::memcpy(buffer.data(), stored.data(), stored.size());
+      std::ranges::copy(stored, buffer.begin());
       bytes = {buffer.data(), stored.size()};
       return true;
     });

@@ -74,7 +74,7 @@ class ObjectStore {
   virtual void scan(const std::string& prefix,
                     const std::function<bool(StoredObject object)>& found) const = 0;
   // The same, ascending by the key's bytes. Not all servers list in this order, so the whole list
-  // is read and sorted before `found` is called; a million objects take some 200 MB until then.
+  // is read, kept and sorted before `found` is called.
   void list(const std::string& prefix, const std::function<bool(StoredObject object)>& found) const;
   // Returns the "folders" and objects directly in `prefix` (which ends in "/" or is ""), as a
   // listing with the delimiter "/" gives them, ascending. Keys of folders end in "/"; a folder has

@@ -420,12 +420,12 @@ def _opened(
     choose("split", part, SPLITS)
     path: str | list[str]
     if isinstance(paths, (str, bytes, os.PathLike)) or kind in ("folder", "cifar"):
-        path = name = os.fsdecode(paths)  # type: ignore[arg-type]
+        path = name = _core.local_path(os.fsdecode(paths))  # type: ignore[arg-type]
         check_path(kind, path)
         if split is None:
             check_one_part(kind, path, options_for(path, store))
     else:
-        path = [os.fsdecode(each) for each in paths]
+        path = [_core.local_path(os.fsdecode(each)) for each in paths]
         name = check_files(path, split)
     source = _found(kind, path, part, fields, store)
     for note in source.notes:

@@ -103,6 +103,18 @@ TEST_F(StoredSourceTest, AListNamesObjectsBesideIt) {
   EXPECT_EQ(feed(*stored, 2), feed(*local, 2));
 }
 
+TEST_F(StoredSourceTest, AnEmptyObjectIsABadSampleAndNotAnError) {
+  server_.put("/empty.jpg", {}, "\"0\"");
+  const std::string list = "path,label\nempty.jpg,0\n";
+  server_.put("/empty.csv", {list.begin(), list.end()}, "\"1\"");
+  const auto stored = open(address("empty.csv"));
+  EXPECT_EQ(text_of(*stored, 0), "");
+  std::vector<uint8_t> buffer;
+  std::span<const uint8_t> bytes;
+  EXPECT_TRUE(stored->read(0, buffer, bytes).ok);
+  EXPECT_TRUE(bytes.empty());
+}
+
 TEST_F(StoredSourceTest, AFeedGivesTheSameBatches) {
   const auto local = open(data_.path() + "/train-{0..2}.tar");
   const std::vector<Delivered> expected = feed(*local, 1);

@@ -62,6 +62,15 @@ def test_shards_at_an_address_are_those_of_the_disk(folder, address):
     assert again[5].data == local[5].data
 
 
+def test_a_file_address_is_a_path(folder):
+    plain = stoker.tar(f"{folder}/part-{{0..1}}.tar")
+    named = stoker.tar(f"file://{folder}/part-{{0..1}}.tar")
+    assert [sample.name for sample in named] == [sample.name for sample in plain]
+    assert len(stoker.open([f"file://{folder}/part-0.tar"])) == SAMPLES // 2
+    with pytest.raises(RuntimeError, match="another machine"):
+        stoker.tar("file://host/part-0.tar")
+
+
 def test_a_cache_changes_nothing(folder, address, tmp_path):
     store = stoker.Store(cache=str(tmp_path / "cache"), cache_size=20_000, memory=1 << 20)
     stored = stoker.tar(f"{address}/part-{{0..1}}.tar", store=store)

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "pipeline/source/source.h"
 #include "pipeline/store/object_store.h"
 #include "tools/command/command.h"
 
@@ -67,7 +68,7 @@ void StoreOptionGroup::check_used(const std::vector<std::string>& paths) const {
 }
 
 std::string written_path(const std::string& path) {
-  if (!is_store_address(path)) return std::filesystem::absolute(path).string();
+  if (!is_store_address(path)) return std::filesystem::absolute(local_path(path)).string();
   return parse_address(path).kind == StoreAddress::Kind::http ? path.substr(0, path.find('?'))
                                                               : path;
 }

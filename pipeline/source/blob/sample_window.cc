@@ -18,9 +18,9 @@
 namespace stoker {
 namespace {
 
-// A gap of so many bytes costs less than another request does (and a data set that is paid by the
-// byte hardly more: the headers between two members of a tar); a joined range stays short enough
-// that its first sample does not wait long for its last.
+// A gap of at most so many bytes, as the headers between two members of a tar, is read with the
+// samples beside it. A joined range stays short, so that its first sample does not wait long for
+// its last.
 constexpr int64_t kLargestGap = 8 << 10;
 // Bytes are what a cache is there to spare. This is what lies between two images of a tar, and not
 // a small image that the cache has.

@@ -37,8 +37,7 @@ class SampleWindow {
   bool read(SampleId id, MayWait may_wait,
             const std::function<bool(std::span<const uint8_t> bytes)>& use);
   // The same, and copies pieces of them; false also for a piece that is not in the sample. A store
-  // is asked for whole samples, because a request costs more than the bytes that an index would
-  // spare.
+  // is asked for whole samples: the pieces of one would be several requests.
   bool read_pieces(SampleId id, MayWait may_wait, std::span<const BytePiece> pieces);
   // The most memory for samples that were announced, and for the places of the cache.
   int64_t bytes() const;

@@ -183,7 +183,7 @@ std::string StoredPlace::name_of_listed(const std::string& path) const {
 }
 
 std::vector<StoredObject> StoredPlace::look_up_many(const std::vector<std::string>& names) const {
-  // A page of a list has a thousand objects, and costs about as much as one that is looked up.
+  // A page of a list has a thousand objects, and is one request, as one that is looked up is.
   constexpr size_t kWorthAList = 1'000;
   if (names.size() < kWorthAList || kind_ == StoreAddress::Kind::http) return look_up(names);
   std::vector<size_t> order(names.size());

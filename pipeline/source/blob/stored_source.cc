@@ -1,6 +1,6 @@
 #include "pipeline/source/blob/stored_source.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "pipeline/source/blob/stored_place.h"
 
@@ -66,7 +66,7 @@ bool StoredSource::read(SampleId id, MayWait may_wait, std::vector<uint8_t>& buf
   return place.ok && window_.read(id, may_wait, [&](std::span<const uint8_t> stored) {
     const size_t room = stored.size() + place.unpacked;
     if (buffer.size() < room) buffer.resize(room);
-    std::memcpy(buffer.data(), stored.data(), stored.size());
+    std::ranges::copy(stored, buffer.begin());
     bytes = {buffer.data(), stored.size()};
     if (!is_file) status = finish(found.entry, place, buffer, bytes);
     return true;

@@ -16,7 +16,7 @@ constexpr int64_t kFirstPiece = 4 << 10;
 constexpr int64_t kLargestPiece = 1 << 20;
 // Of a blob behind a network, where a round costs as much as many bytes: of a tar's member, the
 // first piece has the headers before and after a label.
-constexpr int64_t kLargestPieceFromAfar = 8 << 20;
+constexpr int64_t kLargestPieceFromAfar = 2 << 20;
 // What lies so little behind the last piece is read together with what is between.
 constexpr int64_t kReadThroughFromAfar = 32 << 10;
 
