@@ -31,6 +31,8 @@ class SampleWindow {
   SampleWindow(const SampleWindow&) = delete;
   SampleWindow& operator=(const SampleWindow&) = delete;
 
+  // Several share the memory. One that begins while another holds all of it gets it as that one's
+  // samples are read.
   std::unique_ptr<LookAhead> look_ahead(SampleSequence next);
   // Passes the sample's bytes to `use`, which must not keep them. Returns false, without a call, if
   // they are not here and MayWait::no, or if the sample is nowhere; else what `use` returned.
