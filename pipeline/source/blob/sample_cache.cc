@@ -136,7 +136,7 @@ void SampleCache::open_file(const char* name, std::optional<Descriptor>& file) {
   posix_fadvise(file->get(), 0, 0, POSIX_FADV_RANDOM);
 }
 
-// A folder with another text, damaged or copied from elsewhere, begins anew.
+// A folder whose `about` says something else, or is damaged, begins anew.
 void SampleCache::take_over(const std::string& about) {
   const std::string path = folder_ + "/about";
   std::error_code ignored;
