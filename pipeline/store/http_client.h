@@ -57,6 +57,9 @@ struct HttpAnswer {
 
 class HttpClient {
  public:
+  // Of the buffer that each request under way has. A larger one needs fewer system calls.
+  static constexpr int64_t kBufferBytes = 128 << 10;
+
   using Ticket = uint64_t;          // never 0
   virtual ~HttpClient() = default;  // cancels what is under way
   // `done` is called once, unless the request is cancelled.

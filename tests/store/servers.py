@@ -123,6 +123,11 @@ class Server(contextlib.AbstractContextManager):
     def __exit__(self, *_):
         self.stop()
 
+    def where(self, bucket):
+        """What a program needs to read from here, and this process's number."""
+        return {"endpoint": self.endpoint, "bucket": bucket, "AWS_ACCESS_KEY_ID": KEYS[0],
+                "AWS_SECRET_ACCESS_KEY": KEYS[1], "ca_file": self.ca_file, "pid": self._process.pid}
+
     def make_bucket(self, bucket):
         self.client().make_bucket(bucket)
 
@@ -246,6 +251,9 @@ http {{
     def plain_endpoint(self):
         return f"http://127.0.0.1:{self.plain_port}"
 
+    def where(self, bucket):
+        return super().where(bucket) | {"plain_endpoint": self.plain_endpoint}
+
     def is_ready(self):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5):
             return True
@@ -281,9 +289,7 @@ def main():
         server.make_bucket(options.bucket)
         if options.put:
             put_folder(server, options.bucket, options.put)
-        print(json.dumps({"endpoint": server.endpoint, "bucket": options.bucket,
-                          "AWS_ACCESS_KEY_ID": KEYS[0], "AWS_SECRET_ACCESS_KEY": KEYS[1],
-                          "ca_file": server.ca_file, "pid": server._process.pid}), flush=True)
+        print(json.dumps(server.where(options.bucket)), flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             sys.stdin.read()
 

@@ -1,6 +1,7 @@
-// stoker's Loader as a participant: peers_loader FOLDER train|eval|cifar WORKERS fast|exact. It
-// makes batches of 50 on a host device from files on disk (in the page cache). It draws the plan's
-// crops: seed 0, epoch = round. `cifar` reads CIFAR's binary files, in batches of 512.
+// stoker's Loader as a participant: peers_loader FOLDER train|eval|cifar WORKERS fast|exact
+// [shuffled]. It makes batches of 50 on a host device from files on disk (in the page cache), or
+// from a store. It draws the plan's crops: seed 0, epoch = round. `cifar` reads CIFAR's binary
+// files, in batches of 512. `shuffled` takes the samples in another order in each round.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,17 +19,23 @@
 namespace stoker::peers {
 namespace {
 
+// Of a store: a small part of the data, as in a data set of a real one's size.
+constexpr int64_t kReadAheadBytes = 32 << 20;
+
 class LoaderParticipant final : public Participant {
  public:
-  LoaderParticipant(const std::string& folder, Mode mode, int workers, PixelPolicy pixels)
-      : source_(open_source(folder, mode == Mode::cifar ? Split::train : Split::all)),
+  LoaderParticipant(const std::string& folder, Mode mode, int workers, PixelPolicy pixels,
+                    bool shuffled)
+      : source_(open_source(folder, {.split = mode == Mode::cifar ? Split::train : Split::all,
+                                     .store = {.read_ahead_bytes = kReadAheadBytes}})),
         augment_(augmentation(mode)),
         device_(make_host_device()),
         stream_(device_->make_stream()) {
     options_.epochs = -1;
     options_.feed.seek_index = "off";  // the rows of the plain JPEGs
     options_.batch_size = mode == Mode::cifar ? 512 : 50;
-    options_.shuffle = false;  // sample = position, so that round and image determine the draw
+    // Else sample = position, so that round and image determine the draw.
+    options_.shuffle = shuffled;
     options_.feed.workers = workers;
     options_.feed.decode.pixels = pixels;
     options_.feed.on_bad_sample = OnBadSample::fail;
@@ -95,14 +102,16 @@ class LoaderParticipant final : public Participant {
 };
 
 int run(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: peers_loader FOLDER train|eval|cifar WORKERS fast|exact\n");
+  const bool shuffled = argc == 6 && std::string(argv[5]) == "shuffled";
+  if (argc != 5 && !shuffled) {
+    std::fprintf(stderr,
+                 "usage: peers_loader FOLDER train|eval|cifar WORKERS fast|exact [shuffled]\n");
     return 2;
   }
   const std::string pixels = argv[4];
   if (pixels != "fast" && pixels != "exact") throw std::invalid_argument("pixels '" + pixels + "'");
   LoaderParticipant loader(argv[1], mode_of(argv[2]), std::atoi(argv[3]),
-                           pixels == "fast" ? PixelPolicy::fast : PixelPolicy::exact);
+                           pixels == "fast" ? PixelPolicy::fast : PixelPolicy::exact, shuffled);
   serve(loader);
   return 0;
 }

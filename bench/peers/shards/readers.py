@@ -52,13 +52,17 @@ def webdataset(path):
     return webdataset_of(path, from_bytes(torchvision_pillow()))
 
 
-def webdataset_v2(path):
+def decode_v2():
     import torch
     from torchvision.io import ImageReadMode, decode_jpeg
     from torchvision.transforms import v2
 
     transform = v2.Compose([v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip()])
-    return webdataset_of(path, lambda data: transform(decode_jpeg(torch.frombuffer(bytearray(data), dtype=torch.uint8), ImageReadMode.RGB)))
+    return lambda data: transform(decode_jpeg(torch.frombuffer(bytearray(data), dtype=torch.uint8), ImageReadMode.RGB))
+
+
+def webdataset_v2(path):
+    return webdataset_of(path, decode_v2())
 
 
 def datasets(path):
@@ -139,11 +143,12 @@ def tfdata_aa(path):
     return tfdata(path, antialias=True)
 
 
-def main():
+def main(participants):
+    """Serves the participant of `participants` (by name) that the command names."""
     name, path = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not be taken for an answer
-    batches, packages = globals()[name](path)
+    batches, packages = participants[name](path)
     about = {"ready": True, "version": ", ".join(f"{package} {version(package)}" for package in packages), "given": "distribution"}
     print(json.dumps(about), file=answers, flush=True)
     for line in sys.stdin:
@@ -160,4 +165,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(globals())

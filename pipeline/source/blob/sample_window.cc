@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/source/blob/buffer_pool.h"
 #include "pipeline/source/blob/sample_cache.h"
 #include "staging/mutex.h"
 
@@ -33,6 +34,8 @@ constexpr int64_t kBurst = 8;
 // only the first sample was here, both are read again.
 constexpr size_t kMostTaken = 64;
 constexpr int64_t kTakenPart = 8;
+// Buffers that nobody uses are kept for the next samples, in another part of the window.
+constexpr int64_t kIdlePart = 8;
 // Keeps the table of announced samples small where samples are tiny.
 constexpr size_t kMostAnnounced = 64 << 10;
 
@@ -48,7 +51,7 @@ struct SampleWindow::Impl {
     State state = State::queued;
     int users = 0;         // announced and taken samples
     bool counted = false;  // in held_bytes
-    std::unique_ptr<uint8_t[]> bytes;
+    BufferPool::Buffer bytes;
     std::exception_ptr error;
     int64_t end() const { return offset + length; }
   };
@@ -85,6 +88,7 @@ struct SampleWindow::Impl {
   const int64_t most_bytes;
   const int most_requests;
   const std::unique_ptr<SampleCache> cache;  // or null
+  BufferPool buffers;
 
   mutable Mutex mutex;
   CondVar changed;
@@ -116,6 +120,7 @@ struct SampleWindow::Impl {
         most_bytes(options.read_ahead_bytes),
         most_requests(options.requests > 0 ? options.requests : StoreOptions::kMostRequests),
         cache(SampleCache::open(options, samples)),
+        buffers(most_bytes / kIdlePart),
         reader(std::move(store), options) {
     reader.set_room_hook([this] { go_on(); });
   }
@@ -232,7 +237,7 @@ struct SampleWindow::Impl {
   void mark_sent(const SharedRange& range) REQUIRES(mutex) {
     range->state = State::sent;
     queued.erase({range->object.get(), range->offset});
-    range->bytes = std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(range->length));
+    range->bytes = buffers.take(range->length);
   }
 
   // REQUIRES: mark_sent(), and no lock: the reader's callbacks take it.
@@ -473,7 +478,10 @@ bool SampleWindow::read_pieces(SampleId id, MayWait may_wait, std::span<const By
 }
 
 int64_t SampleWindow::bytes() const {
-  return impl_->most_bytes + (impl_->cache ? impl_->cache->memory_bytes() : 0);
+  // Buffers are up to an eighth larger than what is in them, and as many bytes of them may be idle.
+  const int64_t buffers = impl_->most_bytes + impl_->most_bytes / 8 + impl_->most_bytes / kIdlePart;
+  return buffers + impl_->most_requests * HttpClient::kBufferBytes +
+         (impl_->cache ? impl_->cache->memory_bytes() : 0);
 }
 
 StoreStats SampleWindow::stats() const {

@@ -41,7 +41,8 @@ class SampleWindow {
   // The same, and copies pieces of them; false also for a piece that is not in the sample. A store
   // is asked for whole samples: the pieces of one would be several requests.
   bool read_pieces(SampleId id, MayWait may_wait, std::span<const BytePiece> pieces);
-  // The most memory for samples that were announced, and for the places of the cache.
+  // The most memory for samples that were announced, for requests under way, and for the places of
+  // the cache.
   int64_t bytes() const;
   StoreStats stats() const;
   StoredBytes stored_bytes() const;  // asks for the length of every sample if there is no cache

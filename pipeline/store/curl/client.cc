@@ -3,56 +3,34 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <new>
 
 namespace stoker {
-namespace {
-
-constexpr auto kLongestWait = std::chrono::minutes(1);
-
-CURLM* make_multi(int connections) {
-  CURLM* multi = curl_multi_init();
-  if (multi == nullptr) throw std::bad_alloc();
-  curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, long{connections});
-  curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, long{connections});
-  return multi;
-}
-
-}  // namespace
 
 CurlClient::CurlClient(int connections)
-    : multi_(make_multi(connections)), connections_(connections), thread_([this] { run(); }) {}
+    : multi_(connections), connections_(connections), thread_([this] { run(); }) {}
 
 CurlClient::~CurlClient() {
   {
     const MutexLock lock(mutex_);
     ending_ = true;
   }
-  curl_multi_wakeup(multi_);
+  multi_.wake();
   thread_.join();
-  for (const auto& active : active_) curl_multi_remove_handle(multi_, active.second->handle());
-  active_.clear();
-  idle_.clear();
-  curl_multi_cleanup(multi_);
+  for (const auto& active : active_) multi_.remove(active.second->handle());
 }
 
 HttpClient::Ticket CurlClient::start(HttpRequest request, std::function<void(HttpAnswer)> done) {
-  Ticket ticket = 0;
-  {
-    const MutexLock lock(mutex_);
-    ticket = ++last_ticket_;
-    inbox_.starts.push_back({ticket, std::move(request), std::move(done)});
-  }
-  wake();
+  const MutexLock lock(mutex_);
+  wake_for_first();
+  const Ticket ticket = ++last_ticket_;
+  inbox_.starts.push_back({ticket, std::move(request), std::move(done)});
   return ticket;
 }
 
 void CurlClient::after(std::chrono::nanoseconds time, std::function<void()> then) {
-  {
-    const MutexLock lock(mutex_);
-    inbox_.timers.push_back({Clock::now() + time, std::move(then)});
-  }
-  wake();
+  const MutexLock lock(mutex_);
+  wake_for_first();
+  inbox_.timers.push_back({Clock::now() + time, std::move(then)});
 }
 
 void CurlClient::cancel(Ticket ticket) {
@@ -71,9 +49,9 @@ void CurlClient::cancel(Ticket ticket) {
   }
   // The thread takes the inbox when no callback runs.
   MutexLock lock(mutex_);
+  wake_for_first();
   inbox_.cancels.push_back(ticket);
   const uint64_t mine = ++cancels_asked_;
-  curl_multi_wakeup(multi_);
   while (cancels_made_ < mine) cancelled_.wait(lock);
 }
 
@@ -84,14 +62,12 @@ void CurlClient::run() {
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   while (take_inbox()) {
-    int running = 0;
-    curl_multi_perform(multi_, &running);
-    give_answers();
+    multi_.act(next_event());
+    multi_.take_ended([this](CURL* handle, CURLcode code) { give(handle, code); });
     run_timers();
     // Behind the reading: after a break of the whole process no request has stalled whose bytes
     // have come meanwhile.
     end_stalled();
-    wait();
   }
 }
 
@@ -118,7 +94,7 @@ void CurlClient::begin(Start start) {
   std::unique_ptr<Transfer> transfer = std::move(idle_.back());
   idle_.pop_back();
   transfer->begin(start.ticket, std::move(start.request), std::move(start.done));
-  curl_multi_add_handle(multi_, transfer->handle());
+  multi_.add(transfer->handle());
   const Clock::time_point now = Clock::now();
   stall_check_ = std::min(stall_check_, transfer->stalls_at(now));
   active_.emplace(start.ticket, std::move(transfer));
@@ -129,7 +105,7 @@ std::unique_ptr<Transfer> CurlClient::take_out(Ticket ticket) {
   if (found == active_.end()) return nullptr;
   std::unique_ptr<Transfer> transfer = std::move(found->second);
   active_.erase(found);
-  curl_multi_remove_handle(multi_, transfer->handle());
+  multi_.remove(transfer->handle());
   return transfer;
 }
 
@@ -163,17 +139,12 @@ void CurlClient::end_stalled() {
   }
 }
 
-void CurlClient::give_answers() {
-  int left = 0;
-  while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
-    if (message->msg != CURLMSG_DONE) continue;
-    const CURLcode code = message->data.result;  // the message goes when the handle is taken out
-    Transfer* ended = nullptr;
-    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &ended);
-    std::unique_ptr<Transfer> transfer = take_out(ended->ticket());
-    transfer->end(code);
-    give(std::move(transfer));
-  }
+void CurlClient::give(CURL* handle, CURLcode code) {
+  Transfer* ended = nullptr;
+  curl_easy_getinfo(handle, CURLINFO_PRIVATE, &ended);
+  std::unique_ptr<Transfer> transfer = take_out(ended->ticket());
+  transfer->end(code);
+  give(std::move(transfer));
 }
 
 void CurlClient::give(std::unique_ptr<Transfer> transfer) {
@@ -191,22 +162,18 @@ void CurlClient::put_away(std::unique_ptr<Transfer> transfer) {
 
 bool CurlClient::is_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
 
-// The client's thread looks into the inbox before it waits.
-void CurlClient::wake() {
-  if (!is_own_thread()) curl_multi_wakeup(multi_);
+// Whoever leaves the first thing in the inbox wakes the client's thread, which looks there before
+// it waits.
+void CurlClient::wake_for_first() {
+  if (inbox_.is_empty() && !is_own_thread()) multi_.wake();
 }
 
-void CurlClient::wait() {
+CurlClient::Clock::time_point CurlClient::next_event() {
   {
     const MutexLock lock(mutex_);
-    if (!inbox_.starts.empty() || !inbox_.timers.empty()) return;
+    if (!inbox_.is_empty()) return {};
   }
-  Clock::time_point until = std::min(stall_check_, Clock::now() + kLongestWait);
-  if (!timers_.empty()) until = std::min(until, timers_.top().due);
-  const auto time = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-  const int ms = static_cast<int>(std::max<int64_t>(0, time.count()));
-  int events = 0;
-  curl_multi_poll(multi_, nullptr, 0, ms, &events);
+  return timers_.empty() ? stall_check_ : std::min(stall_check_, timers_.top().due);
 }
 
 }  // namespace stoker

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "pipeline/store/curl/multi.h"
 #include "pipeline/store/curl/transfer.h"
 #include "pipeline/store/http_client.h"
 #include "staging/mutex.h"
@@ -43,6 +44,7 @@ class CurlClient final : public HttpClient {
     std::vector<Start> starts;
     std::vector<Ticket> cancels;
     std::vector<Timer> timers;
+    bool is_empty() const { return starts.empty() && cancels.empty() && timers.empty(); }
   };
 
   void run();
@@ -51,17 +53,18 @@ class CurlClient final : public HttpClient {
   void begin(Start start);
   void run_timers();
   void end_stalled();
-  void give_answers();
+  void give(CURL* handle, CURLcode code);
   void give(std::unique_ptr<Transfer> transfer);
   // Keeps it for another request; nullptr: nothing.
   void put_away(std::unique_ptr<Transfer> transfer);
-  void wait();
-  void wake();
+  // When there is something to do, if neither the inbox nor a socket has something before.
+  Clock::time_point next_event();
+  void wake_for_first() REQUIRES(mutex_);
   bool is_own_thread() const;
   // Takes a request out of libcurl and of `active_`; nullptr: it has ended already.
   std::unique_ptr<Transfer> take_out(Ticket ticket);
 
-  CURLM* const multi_;
+  CurlMulti multi_;
   const size_t connections_;
   std::unordered_map<Ticket, std::unique_ptr<Transfer>> active_;
   std::vector<std::unique_ptr<Transfer>> idle_;

@@ -13,9 +13,6 @@
 namespace stoker {
 namespace {
 
-// Of libcurl's buffer, which each request under way has: a larger one needs fewer system calls.
-constexpr long kBufferBytes = 128 << 10;
-
 char small_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 std::string small_letters(std::string_view text) {
@@ -78,7 +75,7 @@ void Transfer::begin(HttpClient::Ticket ticket, HttpRequest request,
   curl_easy_setopt(handle_, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   curl_easy_setopt(handle_, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl_easy_setopt(handle_, CURLOPT_BUFFERSIZE, kBufferBytes);
+  curl_easy_setopt(handle_, CURLOPT_BUFFERSIZE, long{HttpClient::kBufferBytes});
   curl_easy_setopt(handle_, CURLOPT_CONNECTTIMEOUT_MS,
                    static_cast<long>(request_.connect_timeout.count()));
   curl_easy_setopt(handle_, CURLOPT_SSL_VERIFYPEER, request_.verify_peer ? 1L : 0L);

@@ -33,14 +33,22 @@ std::string canonical_query(const std::string& query) {
   return text;
 }
 
-// A secret that only signs requests of one day, in one region, to S3.
-Digest256 signing_key(const std::string& secret, const std::string& day,
-                      const std::string& region) {
+// A secret that only signs requests of one day, in one region, to S3. Most requests need that of
+// the one before.
+const Digest256& signing_key(const std::string& secret, const std::string& day,
+                             const std::string& region) {
+  struct Known {
+    std::string secret, day, region;
+    Digest256 key{};
+  };
+  thread_local Known known;
+  if (known.secret == secret && known.day == day && known.region == region) return known.key;
   Digest256 key = hmac_sha256(bytes_of("AWS4" + secret), bytes_of(day));
   for (const std::string& part : {region, std::string("s3"), std::string("aws4_request")}) {
     key = hmac_sha256(key, bytes_of(part));
   }
-  return key;
+  known = {secret, day, region, key};
+  return known.key;
 }
 
 }  // namespace

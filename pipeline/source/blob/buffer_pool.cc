@@ -1,0 +1,95 @@
+#include "pipeline/source/blob/buffer_pool.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace stoker {
+namespace {
+
+constexpr size_t kPage = 4096;
+// From here on memory is the system's, which gets it back at once. Each piece of it may count
+// against the number of mappings that a process may have (65,530), so small buffers are malloc()'s.
+constexpr size_t kMapped = 64 << 10;
+
+size_t slack(size_t size) { return size / 8 + kPage; }
+
+uint8_t* allocate(size_t capacity) {
+  if (capacity < kMapped) {
+    void* data = std::malloc(capacity);
+    if (data == nullptr) throw std::bad_alloc();
+    return static_cast<uint8_t*>(data);
+  }
+  void* data = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<uint8_t*>(data);
+}
+
+void release(uint8_t* data, size_t capacity) {
+  if (capacity < kMapped) {
+    std::free(data);
+  } else {
+    munmap(data, capacity);
+  }
+}
+
+}  // namespace
+
+BufferPool::Buffer& BufferPool::Buffer::operator=(Buffer&& other) noexcept {
+  if (this == &other) return *this;
+  reset();
+  pool_ = std::exchange(other.pool_, nullptr);
+  data_ = std::exchange(other.data_, nullptr);
+  capacity_ = std::exchange(other.capacity_, 0);
+  return *this;
+}
+
+void BufferPool::Buffer::reset() {
+  if (pool_ != nullptr) pool_->give_back(data_, capacity_);
+  pool_ = nullptr;
+  data_ = nullptr;
+  capacity_ = 0;
+}
+
+BufferPool::~BufferPool() {
+  for (const auto& [capacity, data] : idle_) release(data, capacity);
+}
+
+BufferPool::Buffer BufferPool::take(int64_t size) {
+  const auto wanted = static_cast<size_t>(size);
+  {
+    const MutexLock lock(mutex_);
+    const auto fitting = idle_.lower_bound(wanted);
+    if (fitting != idle_.end() && fitting->first <= wanted + slack(wanted)) {
+      const auto [capacity, data] = *fitting;
+      idle_.erase(fitting);
+      idle_bytes_ -= capacity;
+      return {this, data, capacity};
+    }
+  }
+  const size_t capacity = (wanted + kPage - 1) / kPage * kPage;
+  return {this, allocate(capacity), capacity};
+}
+
+void BufferPool::give_back(uint8_t* data, size_t capacity) noexcept {
+  const MutexLock lock(mutex_);
+  if (idle_bytes_ + capacity > most_idle_) {
+    release(data, capacity);
+    return;
+  }
+  try {
+    idle_.emplace(capacity, data);
+    idle_bytes_ += capacity;
+  } catch (const std::bad_alloc&) {
+    release(data, capacity);
+  }
+}
+
+int64_t BufferPool::idle_bytes() const {
+  const MutexLock lock(mutex_);
+  return static_cast<int64_t>(idle_bytes_);
+}
+
+}  // namespace stoker

@@ -1,0 +1,60 @@
+// Memory for samples that come and go: a buffer that was given back is used again for a sample that
+// nearly fills it.
+//
+// What a window holds are thousands of pieces of all lengths, each let go at another time. malloc()
+// keeps the holes between them: with 128 MiB in use, 390 MiB were resident. Here what lies idle has
+// a bound, and what is in use has less than an eighth and a page of slack. Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "staging/mutex.h"
+
+namespace stoker {
+
+class BufferPool {
+ public:
+  // Gives its memory back to the pool, which must outlive it.
+  class Buffer {
+   public:
+    Buffer() = default;
+    Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+    Buffer& operator=(Buffer&& other) noexcept;
+    ~Buffer() { reset(); }
+
+    uint8_t* get() const { return data_; }
+
+   private:
+    friend class BufferPool;
+    Buffer(BufferPool* pool, uint8_t* data, size_t capacity)
+        : pool_(pool), data_(data), capacity_(capacity) {}
+    void reset();
+
+    BufferPool* pool_ = nullptr;
+    uint8_t* data_ = nullptr;
+    size_t capacity_ = 0;
+  };
+
+  // Keeps at most so many bytes that nobody uses.
+  explicit BufferPool(int64_t most_idle) : most_idle_(static_cast<size_t>(most_idle)) {}
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  // Returns at least `size` bytes, whatever is in them. Throws std::bad_alloc.
+  Buffer take(int64_t size);
+  int64_t idle_bytes() const;
+
+ private:
+  void give_back(uint8_t* data, size_t capacity) noexcept;
+
+  const size_t most_idle_;
+  mutable Mutex mutex_;
+  std::multimap<size_t, uint8_t*> idle_ GUARDED_BY(mutex_);  // by capacity
+  size_t idle_bytes_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace stoker

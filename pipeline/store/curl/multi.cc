@@ -1,0 +1,126 @@
+#include "pipeline/store/curl/multi.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <new>
+#include <system_error>
+
+namespace stoker {
+namespace {
+
+CURLM* make_multi() {
+  CURLM* multi = curl_multi_init();
+  if (multi == nullptr) throw std::bad_alloc();
+  return multi;
+}
+
+}  // namespace
+
+CurlMulti::Descriptor::Descriptor(int fd, const char* what) : fd_(fd) {
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
+}
+
+CurlMulti::Descriptor::~Descriptor() { close(fd_); }
+
+CurlMulti::CurlMulti(int connections)
+    : epoll_(epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
+      woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"),
+      multi_(make_multi()),
+      // After a break of the whole process all of them may be ready, and each is to be read before
+      // one counts as stalled.
+      events_(static_cast<size_t>(connections) + 1) {
+  curl_multi_setopt(multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, long{connections});
+  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, long{connections});
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, on_socket);
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, on_timer);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+  watch(EPOLL_CTL_ADD, woken_.fd(), EPOLLIN);
+}
+
+CurlMulti::~CurlMulti() { curl_multi_cleanup(multi_); }
+
+// `is_watched` is what curl_multi_assign() has left for this socket: nullptr until it is watched.
+int CurlMulti::on_socket(CURL*, curl_socket_t socket, int what, void* self, void* is_watched) {
+  auto& multi = *static_cast<CurlMulti*>(self);
+  if (what == CURL_POLL_REMOVE) {
+    // libcurl may have closed it already; the kernel then watches it no more.
+    epoll_ctl(multi.epoll_.fd(), EPOLL_CTL_DEL, socket, nullptr);
+    return 0;
+  }
+  const uint32_t events =
+      ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
+  multi.watch(is_watched == nullptr ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, events);
+  if (is_watched == nullptr) curl_multi_assign(multi.multi_, socket, self);
+  return 0;
+}
+
+int CurlMulti::on_timer(CURLM*, long milliseconds, void* self) {
+  static_cast<CurlMulti*>(self)->due_ =
+      milliseconds < 0 ? Clock::time_point::max()
+                       : Clock::now() + std::chrono::milliseconds(milliseconds);
+  return 0;
+}
+
+void CurlMulti::watch(int operation, int fd, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  if (epoll_ctl(epoll_.fd(), operation, fd, &event) == 0) return;
+  // A number that was closed and came again is watched again, and the other way round.
+  const int other = operation == EPOLL_CTL_ADD ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  epoll_ctl(epoll_.fd(), other, fd, &event);
+}
+
+void CurlMulti::act(Clock::time_point until) {
+  const int count = epoll_wait(epoll_.fd(), events_.data(), static_cast<int>(events_.size()),
+                               milliseconds_to(std::min(until, due_)));
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events_[static_cast<size_t>(i)];
+    act_on(event.data.fd, event.events);
+  }
+  if (due_ > Clock::now()) return;
+  due_ = Clock::time_point::max();  // libcurl says when again
+  int running = 0;
+  curl_multi_socket_action(multi_, CURL_SOCKET_TIMEOUT, 0, &running);
+}
+
+void CurlMulti::act_on(int fd, uint32_t events) {
+  if (fd == woken_.fd()) {
+    eventfd_t times = 0;
+    eventfd_read(fd, &times);
+    return;
+  }
+  int mask = 0;
+  if ((events & EPOLLIN) != 0) mask |= CURL_CSELECT_IN;
+  if ((events & EPOLLOUT) != 0) mask |= CURL_CSELECT_OUT;
+  if ((events & (EPOLLERR | EPOLLHUP)) != 0) mask |= CURL_CSELECT_ERR;
+  int running = 0;
+  curl_multi_socket_action(multi_, fd, mask, &running);
+}
+
+int CurlMulti::milliseconds_to(Clock::time_point time) const {
+  const Clock::time_point now = Clock::now();
+  if (time <= now) return 0;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - now).count();
+  return static_cast<int>(std::min<int64_t>(left, INT_MAX));
+}
+
+void CurlMulti::take_ended(const std::function<void(CURL*, CURLcode)>& ended) {
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+    // The message goes when the handle is removed.
+    CURL* const handle = message->easy_handle;
+    const CURLcode code = message->data.result;
+    if (message->msg == CURLMSG_DONE) ended(handle, code);
+  }
+}
+
+void CurlMulti::wake() { eventfd_write(woken_.fd(), 1); }
+
+}  // namespace stoker

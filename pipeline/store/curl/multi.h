@@ -1,0 +1,63 @@
+// libcurl's multi interface on an epoll descriptor: of many transfers only those are looked at that
+// have something to do. curl_multi_perform() polls each one instead, whenever one has bytes. Owner:
+// CurlClient. Threads: the client's, but for wake().
+#pragma once
+
+#include <curl/curl.h>
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+struct epoll_event;
+
+namespace stoker {
+
+class CurlMulti {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Throws std::bad_alloc or std::system_error.
+  explicit CurlMulti(int connections);
+  ~CurlMulti();
+  CurlMulti(const CurlMulti&) = delete;
+  CurlMulti& operator=(const CurlMulti&) = delete;
+
+  void add(CURL* handle) { curl_multi_add_handle(multi_, handle); }
+  void remove(CURL* handle) { curl_multi_remove_handle(multi_, handle); }
+  // Waits until a transfer has something to do, `until` comes or wake() is called, and lets libcurl
+  // do it. No transfer that has ended is taken out.
+  void act(Clock::time_point until);
+  // Calls `ended` for each transfer that has ended since the last call; it may add and remove
+  // handles.
+  void take_ended(const std::function<void(CURL*, CURLcode)>& ended);
+  // Ends a wait, or the next one. Any thread.
+  void wake();
+
+ private:
+  // A descriptor that is closed at the end.
+  class Descriptor {
+   public:
+    Descriptor(int fd, const char* what);
+    ~Descriptor();
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    int fd() const { return fd_; }
+
+   private:
+    const int fd_;
+  };
+
+  static int on_socket(CURL* handle, curl_socket_t socket, int what, void* self, void* is_watched);
+  static int on_timer(CURLM* multi, long milliseconds, void* self);
+  void watch(int operation, int fd, uint32_t events);
+  void act_on(int fd, uint32_t events);
+  int milliseconds_to(Clock::time_point time) const;
+
+  const Descriptor epoll_, woken_;
+  CURLM* const multi_;
+  std::vector<epoll_event> events_;
+  Clock::time_point due_ = Clock::time_point::max();  // when libcurl wants to be called again
+};
+
+}  // namespace stoker

@@ -1,0 +1,81 @@
+// Memory for samples of all lengths: what is used again, and how much lies idle.
+#include "pipeline/source/blob/buffer_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace stoker {
+namespace {
+
+TEST(BufferPool, UsesABufferAgainForASampleThatNearlyFillsIt) {
+  BufferPool pool(1 << 20);
+  uint8_t* first = nullptr;
+  {
+    const BufferPool::Buffer buffer = pool.take(200'000);
+    first = buffer.get();
+  }
+  EXPECT_GE(pool.idle_bytes(), 200'000);
+  const BufferPool::Buffer same = pool.take(190'000);
+  EXPECT_EQ(same.get(), first);
+  EXPECT_EQ(pool.idle_bytes(), 0);
+}
+
+TEST(BufferPool, DoesNotSpendALargeBufferOnASmallSample) {
+  BufferPool pool(1 << 20);
+  uint8_t* large = nullptr;
+  {
+    const BufferPool::Buffer buffer = pool.take(200'000);
+    large = buffer.get();
+  }
+  const BufferPool::Buffer small = pool.take(100'000);
+  EXPECT_NE(small.get(), large);
+  EXPECT_GE(pool.idle_bytes(), 200'000);
+}
+
+TEST(BufferPool, KeepsNoMoreIdleBytesThanItMay) {
+  BufferPool pool(300'000);
+  {
+    std::vector<BufferPool::Buffer> buffers;
+    for (int i = 0; i < 10; ++i) buffers.push_back(pool.take(100'000));
+  }
+  EXPECT_LE(pool.idle_bytes(), 300'000);
+  EXPECT_GE(pool.idle_bytes(), 200'000);
+}
+
+TEST(BufferPool, MovesABuffer) {
+  BufferPool pool(1 << 20);
+  BufferPool::Buffer buffer = pool.take(10);
+  uint8_t* const data = buffer.get();
+  BufferPool::Buffer other = std::move(buffer);
+  EXPECT_EQ(other.get(), data);
+  EXPECT_EQ(buffer.get(), nullptr);
+  other = pool.take(20);
+  EXPECT_GT(pool.idle_bytes(), 0);  // the first one is back
+}
+
+TEST(BufferPool, GivesEachThreadItsOwnBytes) {
+  BufferPool pool(1 << 20);
+  const auto fill = [&pool](unsigned seed) {
+    std::mt19937 random(seed);
+    for (int round = 0; round < 300; ++round) {
+      // Lengths on both sides of the border between malloc() and mappings.
+      const auto size = static_cast<size_t>(1 + random() % 150'000);
+      const BufferPool::Buffer buffer = pool.take(static_cast<int64_t>(size));
+      const auto value = static_cast<uint8_t>(random());
+      std::memset(buffer.get(), value, size);
+      std::this_thread::yield();
+      for (size_t i = 0; i < size; i += 97) ASSERT_EQ(buffer.get()[i], value);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned seed = 1; seed <= 4; ++seed) threads.emplace_back(fill, seed);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(pool.idle_bytes(), 1 << 20);
+}
+
+}  // namespace
+}  // namespace stoker
