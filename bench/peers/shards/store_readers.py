@@ -106,9 +106,12 @@ def streaming(address):
 def litdata(address):
     import torch
     from litdata import StreamingDataLoader, StreamingDataset
+    from litdata.streaming import downloader
     from litdata.streaming.resolver import Dir
 
     torch.set_num_threads(1)
+    # LitData has no option for a server without TLS.
+    downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True
     make = readers.from_bytes(readers.torchvision_pillow())
 
     class Pictures(StreamingDataset):
