@@ -16,6 +16,7 @@ namespace stoker {
 class HedgeRule {
  public:
   using Duration = std::chrono::nanoseconds;
+  using Time = std::chrono::steady_clock::time_point;
   static constexpr double kShare = 0.95;
   static constexpr Duration kLeast = std::chrono::milliseconds(20);
   // Without enough ranges that have come: a slow server's times.
@@ -24,6 +25,9 @@ class HedgeRule {
   static constexpr double kPerByte = 1000;  // ns: 1 MB/s
   // A second request for so many first ones, and not more than kMostAtOnce after a calm time.
   static constexpr int kFirstPerSecond = 20, kMostAtOnce = 16;
+  // And one for each such time without a first one: where everything waits for a range that stalls,
+  // there are no first ones.
+  static constexpr Duration kCalm = std::chrono::milliseconds(200);
 
   // Takes over what the last ranges say.
   void learn(const RecentTimes& times) {
@@ -36,18 +40,28 @@ class HedgeRule {
     const auto body = static_cast<int64_t>(per_byte_ * static_cast<double>(bytes));
     return std::max(kLeast, first_byte_ + Duration(body));
   }
-  void note_first_request() { tokens_ = std::min(kFirstPerSecond * kMostAtOnce, tokens_ + 1); }
+  void note_first_request(Time now) {
+    add(1);
+    calm_since_ = now;
+  }
   // Returns false if there were too many second requests.
-  bool take_second_request() {
+  bool take_second_request(Time now) {
+    if (now - calm_since_ >= kCalm) {
+      add(kFirstPerSecond);
+      calm_since_ = now;
+    }
     if (tokens_ < kFirstPerSecond) return false;
     tokens_ -= kFirstPerSecond;
     return true;
   }
 
  private:
+  void add(int tokens) { tokens_ = std::min(kFirstPerSecond * kMostAtOnce, tokens_ + tokens); }
+
   Duration first_byte_ = kFirstByte;
   double per_byte_ = kPerByte;
   int tokens_ = kFirstPerSecond;  // the very first request may be slow, too
+  Time calm_since_{};
 };
 
 }  // namespace stoker

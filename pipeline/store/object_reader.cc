@@ -31,13 +31,21 @@ struct Range {
   Clock::time_point begun{};  // the first try
   std::string problem{};      // of the last one
   Clock::time_point due{};    // the next one, of a range that rests
+  Clock::time_point asked{};  // the first request of this try
   // The request under way, and a second one of the same bytes. The second one writes into a buffer
-  // of its own: the first one may write `out` at any time. 0: there is none.
+  // of its own: the first one may write `out` at any time. 0: there is none. Where both are slow,
+  // the older one makes room for another.
   HttpClient::Ticket first = 0, second = 0;
   Clock::time_point first_sent{}, second_sent{};
   std::vector<uint8_t> second_out{};
 
   int64_t length() const { return static_cast<int64_t>(out.size()); }
+  bool is_sent() const { return first != 0 || second != 0; }
+  // The last of its requests that are under way.
+  Clock::time_point last_sent() const {
+    if (first == 0) return second_sent;
+    return second == 0 ? first_sent : std::max(first_sent, second_sent);
+  }
 };
 using Ranges = std::vector<std::unique_ptr<Range>>;
 
@@ -75,6 +83,7 @@ struct ObjectReader::Impl {
   void tick();
   void resume_rested();
   void ask_slow_again();
+  void ask_again(Range& range, Clock::time_point now);
   void keep_ticking();
   void drop_all();
 
@@ -162,8 +171,8 @@ int ObjectReader::Impl::room() {
 void ObjectReader::Impl::pump() {
   while (std::unique_ptr<Range> next = next_range()) {
     Range& range = *next;
-    range.first_sent = Clock::now();
-    if (range.failures == 0) range.begun = range.first_sent;
+    range.asked = range.first_sent = Clock::now();
+    if (range.failures == 0) range.begun = range.asked;
     under_way.push_back(std::move(next));
     if (range.out.empty()) {  // there is no request for no bytes
       finish(range, nullptr);
@@ -171,7 +180,8 @@ void ObjectReader::Impl::pump() {
     }
     try {
       send(range, false);
-      hedges.note_first_request();
+      count_sent(false);
+      hedges.note_first_request(range.asked);
     } catch (...) {  // it could not be signed, for example
       finish(range, std::current_exception());
     }
@@ -193,16 +203,12 @@ std::unique_ptr<Range> ObjectReader::Impl::next_range() {
 
 void ObjectReader::Impl::send(Range& range, bool is_second) {
   HttpRequest request = store->range_request(*range.object, range.offset, range.length());
-  if (is_second) {
-    range.second_out.resize(range.out.size());
-    range.second_sent = Clock::now();
-  }
+  if (is_second) range.second_out.resize(range.out.size());
   request.out = is_second ? std::span<uint8_t>(range.second_out) : range.out;
   (is_second ? range.second : range.first) =
       store->client().start(std::move(request), [this, &range, is_second](HttpAnswer answer) {
         answered(range, is_second, std::move(answer));
       });
-  count_sent(is_second);
 }
 
 void ObjectReader::Impl::answered(Range& range, bool is_second, HttpAnswer answer) {
@@ -300,15 +306,33 @@ void ObjectReader::Impl::ask_slow_again() {
     hedges.learn(times);
   }
   const Clock::time_point now = Clock::now();
+  std::vector<Range*> slow;
   for (const auto& range : under_way) {
-    const bool is_alone = range->first != 0 && range->second == 0;
-    if (!is_alone || now - range->first_sent < hedges.slow_after(range->length())) continue;
-    if (!hedges.take_second_request()) return;
-    try {
-      send(*range, true);
-    } catch (const std::exception&) {
-      return;  // it is not needed: the first request may still succeed
-    }
+    const bool is_slow =
+        range->is_sent() && now - range->last_sent() >= hedges.slow_after(range->length());
+    if (is_slow) slow.push_back(range.get());
+  }
+  // Whoever has waited longest comes first: all others may wait for his bytes.
+  std::sort(slow.begin(), slow.end(),
+            [](const Range* one, const Range* other) { return one->asked < other->asked; });
+  for (Range* range : slow) {
+    if (!hedges.take_second_request(now)) return;
+    ask_again(*range, now);
+  }
+}
+
+void ObjectReader::Impl::ask_again(Range& range, Clock::time_point now) {
+  const bool is_second =
+      range.second == 0 || (range.first != 0 && range.second_sent < range.first_sent);
+  HttpClient::Ticket& older = is_second ? range.second : range.first;
+  cancel(older);
+  older = 0;
+  (is_second ? range.second_sent : range.first_sent) = now;
+  try {
+    send(range, is_second);
+    count_sent(true);
+  } catch (const std::exception&) {
+    // It is not needed: the other request may still succeed.
   }
 }
 
@@ -341,13 +365,13 @@ void ObjectReader::Impl::count_answer(const HttpAnswer& answer, AnswerKind kind)
 void ObjectReader::Impl::count_range(const Range& range, bool is_second, const HttpAnswer& answer) {
   budget.note_success();
   const Clock::time_point now = Clock::now();
-  const auto total = now - range.first_sent;
-  const auto first_byte =
-      answer.first_byte + (is_second ? range.second_sent - range.first_sent : Clock::duration(0));
+  const auto total = now - range.asked;
+  const auto wait = (is_second ? range.second_sent : range.first_sent) - range.asked;
+  const auto first_byte = answer.first_byte + wait;
   const MutexLock lock(mutex);
   ++counts.ranges;
   counts.bytes += range.length();
-  if (is_second) ++counts.second_requests_won;
+  if (wait > wait.zero()) ++counts.second_requests_won;
   times.add(range.length(), first_byte, total);
   tuner.note_range(now, range.length(), total, static_cast<int>(under_way.size()));
 }

@@ -82,17 +82,34 @@ TEST(HedgeRule, KnowsLittleAtTheBeginning) {
 
 TEST(HedgeRule, AsksForATwentiethMore) {
   HedgeRule rule;
-  EXPECT_TRUE(rule.take_second_request());
+  const Time now{seconds(5)};
+  rule.note_first_request(now);
+  EXPECT_TRUE(rule.take_second_request(now));
   int second = 0;
-  for (int i = 0; i < 1000; ++i) {
-    rule.note_first_request();
-    second += rule.take_second_request() ? 1 : 0;
+  for (int i = 0; i < 999; ++i) {
+    rule.note_first_request(now);
+    second += rule.take_second_request(now) ? 1 : 0;
   }
   EXPECT_EQ(second, 50);
-  for (int i = 0; i < 100'000; ++i) rule.note_first_request();
+  for (int i = 0; i < 100'000; ++i) rule.note_first_request(now);
   second = 0;
-  while (rule.take_second_request()) ++second;
+  while (rule.take_second_request(now)) ++second;
   EXPECT_EQ(second, 16);
+}
+
+TEST(HedgeRule, AsksWhereEverythingWaits) {
+  HedgeRule rule;
+  Time now{seconds(5)};
+  rule.note_first_request(now);
+  while (rule.take_second_request(now)) {
+  }
+  now += HedgeRule::kCalm;
+  EXPECT_TRUE(rule.take_second_request(now));
+  EXPECT_FALSE(rule.take_second_request(now));
+  now += HedgeRule::kCalm - milliseconds(1);
+  EXPECT_FALSE(rule.take_second_request(now));
+  now += milliseconds(1);
+  EXPECT_TRUE(rule.take_second_request(now));
 }
 
 }  // namespace
