@@ -237,6 +237,9 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     for (Step step = options.first_step; step < options.end_step; ++step) {
       for (size_t device = 0; device < rings.size(); ++device) {
         if (!wait_free(step, static_cast<int>(device))) return;
+        if (options.shared && device == 0) {
+          options.shared->rows().wait_for_others(step, [this] { return stopping.load(); });
+        }
         send(step, static_cast<int>(device));
       }
     }
@@ -256,7 +259,6 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     Filling& slab = filling[device][step % depth];
     slab.slab = &rings[device]->begin(step);
     slab.rows_left.store(rows, std::memory_order_relaxed);
-    if (options.shared) options.shared->rows().begin(step);
     if (options.remote) {
       options.remote->put({step, device, 0, rows});
       return;
@@ -370,6 +372,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
     rings[place.device]->commit(place.batch);
     if (options.remote) options.remote->batch_is_complete();
+    if (options.shared) options.shared->batch_is_complete(place.batch);
     const SpanTimer mark(filler.tracer(), SpanKind::commit, place.step, place.device);
   }
 

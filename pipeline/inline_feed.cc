@@ -17,7 +17,7 @@ void InlineFeed::fill(Step step, int device) {
   const BatchPlace place = filler_.place(step, device);
   try {
     if (shared_) {
-      shared_->fill_batch(*workers_[device], slab, place);
+      shared_->fill_batch(*workers_[device], slab, place, [&ring] { return ring.stopped(); });
     } else {
       filler_.fill(*workers_[device], slab, place, 0, ring.layout().shape().rows);
     }

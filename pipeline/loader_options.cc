@@ -69,6 +69,8 @@ void check_share(const Source& source, const LoaderOptions& options) {
           " is \"" + name.substr(0, 2 * kMaxName) + "\", must be at most " +
               std::to_string(kMaxName) + " letters, digits, '_', '-' and '.'");
   require_range("share.steps", options.share.steps, 1, 1 << 16);
+  require(options.share.wait_s >= 0 && options.share.wait_s <= 1e6, "share.wait_s",
+          " is " + std::to_string(options.share.wait_s) + ", must be 0 to 1000000 seconds");
   require(!options.remote_rows, "share",
           " is \"" + name +
               "\", but other machines fill rows, too (remote): rows are shared by one machine's "

@@ -61,6 +61,9 @@ struct ShareOptions {
   std::string name{};  // the same in all of them: letters, digits, '_', '-', '.'; "": not shared
   // So many steps lie in shared memory. Who is further behind than that decodes by itself.
   int steps = 8;
+  // Who is ahead waits for those that it would leave so far behind, for a tenth of its time at
+  // most: so many seconds, which fill up again at that rate. 0: never.
+  double wait_s = 10;
 };
 
 struct LoaderOptions {
@@ -176,13 +179,14 @@ struct RemoteStats {
   int64_t refused = 0;     // deliveries of claims that had been given up
 };
 
-// Of LoaderOptions::share: rows, but for the last two.
+// Of LoaderOptions::share: rows, but for the last three.
 struct ShareStats {
   int64_t taken = 0;       // that others had decoded
   int64_t given = 0;       // decoded here, and put there for others
   int64_t alone = 0;       // decoded here, and not put there: behind or ahead of the others, or bad
   int64_t taken_over = 0;  // blocks whose owner had died or was late
   int64_t spoilt = 0;      // blocks that were not what their owner had sealed
+  int64_t waited_ns = 0;   // for those behind
 };
 
 struct LoaderStats {

@@ -38,7 +38,8 @@ SharedRows::Options rows_options(const Source& source, const AugmentSpec& augmen
           .devices = devices,
           .blocks = (batch.rows + rows_per_block - 1) / rows_per_block,
           .block_bytes = message_layout(batch, rows_per_block).slab_bytes(),
-          .first_step = options.first_step * options.parts};
+          .first_step = options.first_step * options.parts,
+          .wait_s = options.share.wait_s};
 }
 
 // Makes the worker fill rows for others.
@@ -68,7 +69,23 @@ SharedFiller::SharedFiller(RowFiller& filler, const Source& source, const Augmen
       rows_per_block_(choose_rows(filler, batch_.rows)),
       shared_bytes_(static_cast<int64_t>(SharedRows::file_bytes(
           rows_options(source, augment, options, devices, edits, batch_, rows_per_block_)))),
-      rows_(rows_options(source, augment, options, devices, edits, batch_, rows_per_block_)) {}
+      rows_(rows_options(source, augment, options, devices, edits, batch_, rows_per_block_)),
+      devices_(devices),
+      oldest_(options.first_step * options.parts),
+      devices_done_(static_cast<size_t>(options.ring_depth)) {}
+
+void SharedFiller::batch_is_complete(Step batch) {
+  MutexLock lock(mutex_);
+  const size_t depth = devices_done_.size();
+  ++devices_done_[static_cast<size_t>(batch) % depth];
+  const Step before = oldest_;
+  for (;; ++oldest_) {
+    int& done = devices_done_[static_cast<size_t>(oldest_) % depth];
+    if (done < devices_) break;
+    done = 0;
+  }
+  if (oldest_ != before) rows_.set_position(oldest_);
+}
 
 int64_t SharedFiller::message_bytes() const {
   return static_cast<int64_t>(message_layout(batch_, rows_per_block_).slab_bytes());
@@ -143,8 +160,9 @@ bool SharedFiller::fill_block(RowWorker& worker, Slab& slab, const RowRange& ran
   }
 }
 
-void SharedFiller::fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& place) {
-  rows_.begin(place.batch);
+void SharedFiller::fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& place,
+                              const std::function<bool()>& ends) {
+  rows_.wait_for_others(place.batch, ends);
   std::vector<RowRange> left;
   for (int row = 0; row < batch_.rows; row += rows_per_block_) {
     const RowRange range{place.batch, place.device, row,
@@ -152,7 +170,7 @@ void SharedFiller::fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& p
     if (!fill_block(worker, slab, range, 0)) left.push_back(range);
   }
   const int64_t start = steady_now_ns();
-  while (!left.empty()) {
+  while (!left.empty() && !ends()) {
     const uint32_t seen = rows_.changes();
     const size_t before = left.size();
     std::erase_if(left, [&](const RowRange& range) {
@@ -160,6 +178,7 @@ void SharedFiller::fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& p
     });
     if (left.size() == before) rows_.wait(seen, kWaitMs);
   }
+  batch_is_complete(place.batch);
 }
 
 ShareStats SharedFiller::stats() const {
@@ -168,7 +187,8 @@ ShareStats SharedFiller::stats() const {
           .given = given_.load(),
           .alone = alone_.load(),
           .taken_over = counts.taken_over,
-          .spoilt = counts.spoilt};
+          .spoilt = counts.spoilt,
+          .waited_ns = counts.waited_ns};
 }
 
 }  // namespace stoker

@@ -14,6 +14,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <vector>
 
 #include "pipeline/augment.h"
 #include "pipeline/device_edits.h"
@@ -22,6 +24,7 @@
 #include "pipeline/row_message.h"
 #include "pipeline/share/shared_rows.h"
 #include "staging/batch_layout.h"
+#include "staging/mutex.h"
 
 namespace stoker {
 
@@ -44,10 +47,14 @@ class SharedFiller {
   using Fill = std::function<bool(Slab& made, const BatchPlace& place)>;
   bool fill(RowWorker& worker, Slab& slab, const RowRange& range, uint64_t word, const Fill& fill);
   void release(const RowRange& range, uint64_t word) { rows_.release(place_of(range), word); }
+  // Says that all rows of a device's batch are there.
+  void batch_is_complete(Step batch);
   // Notes rows that were filled without the others.
   void count_alone(int rows) { alone_.fetch_add(rows, std::memory_order_relaxed); }
-  // Fills a whole batch in the caller's thread: the plain twin of what FeedGraph does.
-  void fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& place);
+  // Fills a whole batch in the caller's thread: the plain twin of what FeedGraph does. It leaves
+  // rows out if it has waited until `ends`.
+  void fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& place,
+                  const std::function<bool()>& ends);
 
   int64_t shared_bytes() const { return shared_bytes_; }
   int64_t message_bytes() const;  // of a worker
@@ -67,6 +74,10 @@ class SharedFiller {
   const int64_t shared_bytes_;
   SharedRows rows_;
   std::atomic<int64_t> taken_{0}, given_{0}, alone_{0};
+  const int devices_;
+  Mutex mutex_;
+  Step oldest_ GUARDED_BY(mutex_);                    // that is not complete
+  std::vector<int> devices_done_ GUARDED_BY(mutex_);  // of steps from there on, in a ring
 };
 
 }  // namespace stoker

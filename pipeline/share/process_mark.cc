@@ -45,9 +45,12 @@ ProcessMark this_process() {
   return {getpid(), state->start};
 }
 
-bool lives(const ProcessMark& process) {
+Life life_of(const ProcessMark& process) {
   const auto state = state_of(process.pid);
-  return state && state->start == process.start && state->state != 'Z' && state->state != 'X';
+  if (!state || state->start != process.start || state->state == 'Z' || state->state == 'X') {
+    return Life::ended;
+  }
+  return state->state == 'T' || state->state == 't' ? Life::stopped : Life::runs;
 }
 
 std::string pid_namespace() {

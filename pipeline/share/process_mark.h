@@ -16,9 +16,12 @@ struct ProcessMark {
 
 // Throws std::runtime_error if /proc cannot be read.
 ProcessMark this_process();
-// Returns false for a process that has ended, also if nobody has waited for it yet. A process that
-// is stopped lives.
-bool lives(const ProcessMark& process);
+enum class Life : uint8_t {
+  ended,    // also if nobody has waited for it yet
+  stopped,  // by a signal, or by a debugger
+  runs,
+};
+Life life_of(const ProcessMark& process);
 // Returns a number of the PID namespace: process numbers of two namespaces mean different things.
 std::string pid_namespace();
 

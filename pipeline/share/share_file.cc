@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <new>
@@ -32,7 +31,7 @@ constexpr uint64_t kReady = 0x3165726168736b73;
 constexpr size_t kFactBytes = 16 << 10;
 // A member that holds the lock makes the file, at most.
 constexpr int kLockSeconds = 60, kLeaveSeconds = 1;
-constexpr int64_t kFoundMs = 50;
+constexpr int64_t kFoundMs = 50, kLives = 4;
 
 [[noreturn]] void fail(const std::string& path, const std::string& problem) {
   throw std::runtime_error("cannot share rows through " + path + ": " + problem);
@@ -199,8 +198,8 @@ ShareFile::ShareFile(const Options& options) : process_(getpid()), path_(path_of
     }
     int free = -1, living = -1;
     for (int i = kMembers - 1; i >= 0; --i) {
-      const bool is_taken =
-          head_->ready.load() == kReady && members_[i].serial.load() != 0 && lives_in(i);
+      const bool is_taken = head_->ready.load() == kReady && members_[i].serial.load() != 0 &&
+                            life_in(i) != Life::ended;
       (is_taken ? living : free) = i;
     }
     if (!is_new && living < 0) {  // left over
@@ -255,7 +254,7 @@ ShareFile::~ShareFile() {
       const FileLock lock(file.number(), kLeaveSeconds);
       bool is_last = lock.held() && fstat(file.number(), &status) == 0 && status.st_nlink > 0;
       for (int i = 0; i < kMembers && is_last; ++i) {
-        is_last = members_[i].serial.load() == 0 || !stoker::lives(members_[i].process());
+        is_last = members_[i].serial.load() == 0 || life_of(members_[i].process()) == Life::ended;
       }
       if (is_last) unlink(path_.c_str());
     }
@@ -265,27 +264,28 @@ ShareFile::~ShareFile() {
 
 void ShareFile::set_position(int64_t step) { members_[slot_].position.store(step); }
 
-bool ShareFile::lives_in(int slot) const {
+Life ShareFile::life_in(int slot) const {
   std::atomic<int64_t>& found = found_[static_cast<size_t>(slot)];
   const int64_t now = steady_now_ns() / 1000000, last = found.load(std::memory_order_relaxed);
-  if (last != 0 && now - last / 2 < kFoundMs) return last % 2 != 0;
-  const bool lives = stoker::lives(members_[slot].process());
-  found.store(2 * now + (lives ? 1 : 0), std::memory_order_relaxed);
-  return lives;
+  if (last != 0 && now - last / kLives < kFoundMs) return static_cast<Life>(last % kLives);
+  const Life life = life_of(members_[slot].process());
+  found.store(now * kLives + static_cast<int64_t>(life), std::memory_order_relaxed);
+  return life;
 }
 
-bool ShareFile::lives(uint32_t serial) const {
+bool ShareFile::runs(uint32_t serial) const {
   for (int i = 0; i < kMembers; ++i) {
-    if (members_[i].serial.load(std::memory_order_acquire) == serial) return lives_in(i);
+    if (members_[i].serial.load(std::memory_order_acquire) != serial) continue;
+    return life_in(i) == Life::runs;
   }
   return false;
 }
 
-bool ShareFile::is_near(int64_t step, int64_t reach) const {
+bool ShareFile::has_member(int64_t first, int64_t last) const {
   for (int i = 0; i < kMembers; ++i) {
     if (i == slot_ || members_[i].serial.load(std::memory_order_acquire) == 0) continue;
-    if (std::abs(members_[i].position.load(std::memory_order_relaxed) - step) > reach) continue;
-    if (lives_in(i)) return true;
+    const int64_t position = members_[i].position.load(std::memory_order_relaxed);
+    if (position >= first && position <= last && life_in(i) == Life::runs) return true;
   }
   return false;
 }

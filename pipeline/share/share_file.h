@@ -49,10 +49,11 @@ class ShareFile {
   std::byte* bytes() const { return bytes_; }  // zero in a new file
   uint32_t serial() const { return serial_; }  // of this member; another one's while both live: no
   void set_position(int64_t step);
-  // Returns whether the member lives; it may have been found out 50 ms ago.
-  bool lives(uint32_t serial) const;
-  // Returns whether another member that lives stands at most `reach` from `step`.
-  bool is_near(int64_t step, int64_t reach) const;
+  // Returns whether the member's process runs: it has neither ended nor been stopped. It may have
+  // been found out 50 ms ago.
+  bool runs(uint32_t serial) const;
+  // Returns whether another member that runs stands at a step from `first` to `last`.
+  bool has_member(int64_t first, int64_t last) const;
 
   // Tells all members that something has changed.
   void notify();
@@ -64,7 +65,7 @@ class ShareFile {
   struct Head;
   struct Member;
 
-  bool lives_in(int slot) const;
+  Life life_in(int slot) const;
 
   const pid_t process_;
   const std::string path_;
@@ -75,7 +76,7 @@ class ShareFile {
   std::byte* bytes_ = nullptr;
   uint32_t serial_ = 0;
   int slot_ = 0;
-  // By slot: when it was found out whether the member lives (ms), twice, plus 1 if it does.
+  // By slot: what was found out about the member's process, and when (ms times kLives).
   mutable std::array<std::atomic<int64_t>, kMembers> found_{};
 };
 

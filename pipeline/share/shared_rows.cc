@@ -1,9 +1,10 @@
 #include "pipeline/share/shared_rows.h"
 
+#include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "pipeline/digest.h"
+#include "staging/stage_stats.h"
 
 namespace stoker {
 namespace {
@@ -18,6 +19,10 @@ constexpr int kStateBits = 2, kGenerationBits = 14, kSerialBits = 12;
 constexpr int kStepShift = kStateBits + kGenerationBits + kSerialBits;
 constexpr Step kLastStep = (Step{1} << (64 - kStepShift)) - 1;
 static_assert(ShareFile::kSerials <= 1 << kSerialBits);
+
+// A member waits for others for this part of its time.
+constexpr int64_t kShareOfTime = 10;
+constexpr int kWaitMs = 20;
 
 Step step_in(uint64_t word) { return static_cast<Step>(word >> kStepShift); }
 uint64_t state_in(uint64_t word) { return word & ((1 << kStateBits) - 1); }
@@ -73,7 +78,35 @@ size_t SharedRows::file_bytes(const Options& options) {
          blocks * aligned(options.block_bytes);
 }
 
-SharedRows::SharedRows(const Options& options) : options_(options), file_(file_options(options)) {}
+SharedRows::SharedRows(const Options& options)
+    : options_(options),
+      file_(file_options(options)),
+      wait_left_ns_(static_cast<int64_t>(1e9 * options.wait_s)),
+      at_ns_(steady_now_ns()) {}
+
+void SharedRows::wait_for_others(Step step, const std::function<bool()>& ends) {
+  const int64_t start = steady_now_ns();
+  int64_t limit = 0, waited = 0;
+  {
+    MutexLock lock(mutex_);
+    limit = wait_left_ns_ = std::min(static_cast<int64_t>(1e9 * options_.wait_s),
+                                     wait_left_ns_ + (start - at_ns_) / kShareOfTime);
+    at_ns_ = start;
+  }
+  // Who is further behind has been let go.
+  const Step needed = step - options_.steps;
+  for (;;) {
+    const uint32_t seen = file_.changes();
+    if (waited >= limit || !file_.has_member(needed, needed) || ends()) break;
+    file_.wait(seen, kWaitMs);
+    waited = steady_now_ns() - start;
+  }
+  if (waited == 0) return;
+  waited_ns_.fetch_add(waited, std::memory_order_relaxed);
+  MutexLock lock(mutex_);
+  wait_left_ns_ = std::max<int64_t>(0, wait_left_ns_ - waited);
+  at_ns_ = start + waited;
+}
 
 size_t SharedRows::index(const BlockPlace& place) const {
   const auto slot = static_cast<size_t>(place.step % options_.steps);
@@ -92,7 +125,7 @@ std::byte* SharedRows::rows_of(const BlockPlace& place) const {
 }
 
 bool SharedRows::has_company(Step step) const {
-  return step - options_.first_step < options_.steps || file_.is_near(step, options_.steps);
+  return step - options_.first_step < options_.steps || is_near(step);
 }
 
 SharedRows::Look SharedRows::look(const BlockPlace& place, int64_t waited_ns) {
@@ -102,7 +135,7 @@ SharedRows::Look SharedRows::look(const BlockPlace& place, int64_t waited_ns) {
   for (;;) {
     const Step step = step_in(word);
     bool is_taken_over = false;
-    if (step > place.step && file_.is_near(step, options_.steps)) return {};
+    if (step > place.step && is_near(step)) return {};
     if (step == place.step) {
       switch (state_in(word)) {
         case kDone:
@@ -111,7 +144,7 @@ SharedRows::Look SharedRows::look(const BlockPlace& place, int64_t waited_ns) {
           return {};
         case kTaken:
           is_taken_over =
-              waited_ns >= options_.patience_ms * 1000000 || !file_.lives(serial_in(word));
+              waited_ns >= options_.patience_ms * 1000000 || !file_.runs(serial_in(word));
           if (!is_taken_over) return {Found::busy, word};
           break;
         default:

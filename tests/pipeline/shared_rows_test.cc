@@ -119,9 +119,9 @@ TEST_F(SharedRowsTest, ALateOwnersBlockIsTakenOverAndItsRowsAreRefused) {
 
 TEST_F(SharedRowsTest, OlderStepsAreWrittenOverAndALaggardIsAlone) {
   SharedRows a(options(4)), b(options(4));
-  b.begin(3);
+  b.set_position(3);
   for (Step step = 0; step < 6; ++step) {
-    a.begin(step);
+    a.set_position(step);
     EXPECT_TRUE(give(a, step)) << step;
   }
   const auto old = b.look({1}, 0);
@@ -130,7 +130,7 @@ TEST_F(SharedRowsTest, OlderStepsAreWrittenOverAndALaggardIsAlone) {
   // A block that is written over while it is read is not taken for the older one.
   const auto before = b.look({3}, 0);
   EXPECT_EQ(before.found, Found::done);
-  a.begin(7);
+  a.set_position(7);
   EXPECT_TRUE(give(a, 7));
   std::vector<std::byte> read(kBlock);
   EXPECT_FALSE(b.read({3}, before.word, read));
@@ -139,9 +139,9 @@ TEST_F(SharedRowsTest, OlderStepsAreWrittenOverAndALaggardIsAlone) {
 
 TEST_F(SharedRowsTest, AloneAMemberGivesNothingAfterItsFirstSteps) {
   SharedRows a(options(4));
-  a.begin(3);
+  a.set_position(3);
   EXPECT_EQ(a.look({3}, 0).found, Found::ours);
-  a.begin(100);
+  a.set_position(100);
   EXPECT_EQ(a.look({100}, 0).found, Found::alone);
   SharedRows b([&] {
     SharedRows::Options from = options(4);
@@ -149,6 +149,38 @@ TEST_F(SharedRowsTest, AloneAMemberGivesNothingAfterItsFirstSteps) {
     return from;
   }());
   EXPECT_EQ(a.look({100}, 0).found, Found::ours);
+}
+
+TEST_F(SharedRowsTest, WhoIsAheadWaitsForWhatOthersStillNeedButNotForLong) {
+  SharedRows::Options patient = options(4);
+  patient.wait_s = 1e6;
+  SharedRows a(patient), b(options(4));
+  int asked = 0;
+  const auto goes_on = [&] {
+    if (++asked == 3) b.set_position(1);
+    return false;
+  };
+  a.wait_for_others(3, goes_on);
+  EXPECT_EQ(asked, 0);
+  a.wait_for_others(4, goes_on);  // step 4 is where step 0 was
+  EXPECT_EQ(asked, 3);
+  EXPECT_GT(a.counts().waited_ns, 0);
+  a.wait_for_others(6, goes_on);  // b is too far behind
+  EXPECT_EQ(asked, 3);
+  a.wait_for_others(5, [&] { return ++asked > 5; });
+  EXPECT_EQ(asked, 6);
+
+  SharedRows::Options impatient = options(4);
+  impatient.wait_s = 0.05;
+  SharedRows c(impatient);
+  c.wait_for_others(5, [] { return false; });
+  EXPECT_GE(c.counts().waited_ns, 50000000);
+  impatient.wait_s = 0;
+  SharedRows d(impatient);
+  d.wait_for_others(5, [] {
+    ADD_FAILURE() << "it waits";
+    return true;
+  });
 }
 
 // What a run that was far ahead has left there does not stop the others from sharing.
@@ -340,7 +372,7 @@ TEST_F(SharedRowsTest, NobodyReadsWhatIsNotWhole) {
       SharedRows rows(options(3));
       std::vector<std::byte> read(kBlock);
       for (Step step = 0; step < kSteps; ++step) {
-        rows.begin(step);
+        rows.set_position(step);
         for (bool is_there = false; !is_there;) {
           const auto [found, word] = rows.look({step}, i == 0 ? kLong : 0);
           if (found == Found::done && rows.read({step}, word, read)) {
@@ -383,8 +415,9 @@ LoaderOptions feed_options(int workers, int batch = 20) {
   return options;
 }
 
-LoaderOptions shared_options(LoaderOptions options, const std::string& name, int steps = 64) {
-  options.share = {name, steps};
+LoaderOptions shared_options(LoaderOptions options, const std::string& name, int steps = 64,
+                             double wait_s = 0) {
+  options.share = {name, steps, wait_s};
   return options;
 }
 
@@ -432,7 +465,7 @@ TEST(SharedFeeds, GiveTheBytesOfOneAloneAndDecodeEachRowOnce) {
             feeds.push_back(std::make_unique<Feed>(source, augment, options, devices));
           }
           for (const auto& batches : run_together(feeds)) EXPECT_EQ(batches, expected);
-          int64_t given = 0, decoded = 0, alone_rows = 0;
+          int64_t given = 0, alone_rows = 0, taken_over = 0;
           for (const auto& feed : feeds) {
             const LoaderStats stats = feed->loader().stats();
             EXPECT_EQ(stats.share.taken + stats.share.given + stats.share.alone, rows_in(expected));
@@ -440,14 +473,43 @@ TEST(SharedFeeds, GiveTheBytesOfOneAloneAndDecodeEachRowOnce) {
             EXPECT_EQ(stats.share.spoilt, 0);
             given += stats.share.given;
             alone_rows += stats.share.alone;
-            decoded += stats.decode.items;
-            // Only what was taken over is decoded twice: on a machine that is busy.
-            if (stats.share.taken_over == 0) continue;
-            alone_rows -= stats.share.alone;
+            taken_over += stats.share.taken_over;
           }
           EXPECT_EQ(given, rows_in(expected));
-          EXPECT_EQ(decoded - given, alone_rows);
+          // Only what was taken over, on a machine that is busy, is decoded twice.
+          if (taken_over == 0) {
+            EXPECT_EQ(alone_rows, 0);
+          }
         }
+      }
+    }
+  }
+}
+
+// In a ring that is shorter than the feeds, members stay in step as long as they may wait. (It is
+// as long as what the first one reads ahead before the second one is there.)
+TEST(SharedFeeds, StayInStep) {
+  const auto source = half_cached_source();
+  const auto expected = Feed(*source, crop_spec(), feed_options(1)).all();
+  for (const int steps : {4, 5}) {
+    for (const std::vector<int>& workers : {std::vector{1, 2}, std::vector{0, 2, 0}}) {
+      const std::string name = new_name();
+      std::vector<std::unique_ptr<Feed>> feeds;
+      for (const int count : workers) {
+        feeds.push_back(std::make_unique<Feed>(
+            *source, crop_spec(), shared_options(feed_options(count), name, steps, 1e6)));
+      }
+      for (const auto& batches : run_together(feeds)) EXPECT_EQ(batches, expected);
+      int64_t given = 0, alone = 0, taken_over = 0;
+      for (const auto& feed : feeds) {
+        const ShareStats stats = feed->loader().stats().share;
+        given += stats.given;
+        alone += stats.alone;
+        taken_over += stats.taken_over;
+      }
+      EXPECT_EQ(given, rows_in(expected));
+      if (taken_over == 0) {
+        EXPECT_EQ(alone, 0) << steps;
       }
     }
   }
