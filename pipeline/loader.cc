@@ -103,8 +103,8 @@ struct Loader::Impl {
           edits.any() ? editors[stagers.size()].get() : nullptr));
       each_ring.push_back(rings.back().get());
     }
+    // Where others fill rows, too, nobody knows which samples will be read here: none is announced.
     if (options.remote_rows) {
-      // Nobody knows which samples will be read here: none is fetched before.
       remote = std::make_shared<RemoteRows>(remote_options(source, augment));
     } else if (!options.share.name.empty()) {
       shared = std::make_unique<SharedFiller>(filler, source, augment, options,

@@ -15,7 +15,6 @@
 #include <climits>
 #include <cstring>
 #include <map>
-#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -156,90 +155,113 @@ void allocate(const std::string& path, int file, size_t bytes, const ShareFile::
 size_t ShareFile::head_bytes() { return pages(sizeof(Head)) + pages(sizeof(Member) * kMembers); }
 
 ShareFile::ShareFile(const Options& options) : process_(getpid()), path_(path_of(options)) {
-  const ProcessMark self = this_process();
-  const size_t head_bytes = ShareFile::head_bytes();
-  for (;;) {
-    // Others may have the file that it is unlinked here, so it is never made shorter.
-    const File file(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file.is_open()) fail(path_, std::strerror(errno));
-    const FileLock lock(file.number(), kLockSeconds);
-    if (!lock.held()) {
-      fail(path_, "another process has locked it for " + std::to_string(kLockSeconds) + " s");
-    }
-    struct stat status {};
-    if (fstat(file.number(), &status) != 0) fail(path_, std::strerror(errno));
-    if (status.st_nlink == 0) continue;  // removed meanwhile
-    if (status.st_uid != geteuid() || (status.st_mode & 077) != 0) {
-      fail(path_, "it is not a file of this user alone");
-    }
-    const bool is_new = status.st_size == 0;
-    mapped_bytes_ = is_new ? head_bytes + options.bytes : static_cast<size_t>(status.st_size);
-    if (is_new) allocate(path_, file.number(), mapped_bytes_, options);
-    if (mapped_bytes_ < head_bytes) {  // its maker was killed
+  while (!try_join(options)) {
+  }
+}
+
+// Returns false if the file was left over or removed meanwhile: there will be another one.
+bool ShareFile::try_join(const Options& options) {
+  const File file(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.is_open()) fail(path_, std::strerror(errno));
+  const FileLock lock(file.number(), kLockSeconds);
+  if (!lock.held()) {
+    fail(path_, "another process has locked it for " + std::to_string(kLockSeconds) + " s");
+  }
+  struct stat status {};
+  if (fstat(file.number(), &status) != 0) fail(path_, std::strerror(errno));
+  if (status.st_nlink == 0) return false;
+  if (status.st_uid != geteuid() || (status.st_mode & 077) != 0) {
+    fail(path_, "it is not a file of this user alone");
+  }
+  const bool is_new = status.st_size == 0;
+  mapped_bytes_ = is_new ? head_bytes() + options.bytes : static_cast<size_t>(status.st_size);
+  if (is_new) allocate(path_, file.number(), mapped_bytes_, options);
+  inode_ = status.st_ino;
+  // A file that is left over is not used again, and not made shorter: a process may still have it.
+  if (mapped_bytes_ < head_bytes()) {
+    unlink(path_.c_str());
+    return false;
+  }
+  map(file.number());
+  try {
+    if (is_new) begin(options);
+    const int living = living_member();
+    if (!is_new && living < 0) {
       unlink(path_.c_str());
-      continue;
+      unmap();
+      return false;
     }
-    void* const memory =
-        mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
-    if (memory == MAP_FAILED) fail(path_, std::strerror(errno));
-    // A forked child has no part in it, and must not keep its memory.
-    madvise(memory, mapped_bytes_, MADV_DONTFORK);
-    head_ = static_cast<Head*>(memory);
-    auto* const base = static_cast<std::byte*>(memory);
-    members_ = reinterpret_cast<Member*>(base + pages(sizeof(Head)));
-    bytes_ = base + head_bytes;
-    inode_ = status.st_ino;
-    if (is_new) {
-      head_->fingerprint = options.fingerprint;
-      head_->file_bytes = mapped_bytes_;
-      const size_t length = std::min(options.facts.size(), kFactBytes - 1);
-      std::memcpy(head_->facts, options.facts.data(), length);
-      head_->ready.store(kReady);
-    }
-    int free = -1, living = -1;
-    for (int i = kMembers - 1; i >= 0; --i) {
-      const bool is_taken = head_->ready.load() == kReady && members_[i].serial.load() != 0 &&
-                            life_in(i) != Life::ended;
-      (is_taken ? living : free) = i;
-    }
-    if (!is_new && living < 0) {  // left over
-      unlink(path_.c_str());
-      munmap(memory, mapped_bytes_);
-      for (auto& each : found_) each.store(0);
-      continue;
-    }
-    std::string problem;
-    if (head_->fingerprint != options.fingerprint ||
-        head_->file_bytes != head_bytes + options.bytes) {
-      problem =
-          "process " + std::to_string(members_[living].pid.load()) + " shares other rows as \"" +
-          options.name + "\": " +
-          differences(std::string(head_->facts, strnlen(head_->facts, kFactBytes)), options.facts) +
-          "; give another name, or the same arguments";
-    } else if (free < 0) {
-      problem = "it has " + std::to_string(kMembers) + " members, which is the most";
-    }
-    if (!problem.empty()) {
-      munmap(memory, mapped_bytes_);
-      fail(path_, problem);
-    }
-    slot_ = free;
-    Member& member = members_[slot_];
-    member.serial.store(0);
-    const auto is_in_use = [&](uint32_t serial) {
-      return std::any_of(members_, members_ + kMembers,
-                         [&](const Member& each) { return each.serial.load() == serial; });
-    };
-    do {
-      serial_ = head_->last_serial = head_->last_serial % (kSerials - 1) + 1;
-    } while (is_in_use(serial_));
-    member.pid.store(self.pid);
-    member.start.store(self.start);
-    member.position.store(options.position);
-    member.serial.store(serial_);
-    found_[static_cast<size_t>(slot_)].store(0);
+    check(options, living);
+    take_slot(options.position);
+  } catch (...) {
+    unmap();
+    throw;
+  }
+  return true;
+}
+
+void ShareFile::map(int file) {
+  void* const memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) fail(path_, std::strerror(errno));
+  // A forked child has no part in it, and must not keep its memory.
+  madvise(memory, mapped_bytes_, MADV_DONTFORK);
+  auto* const base = static_cast<std::byte*>(memory);
+  head_ = reinterpret_cast<Head*>(base);
+  members_ = reinterpret_cast<Member*>(base + pages(sizeof(Head)));
+  bytes_ = base + head_bytes();
+}
+
+void ShareFile::unmap() { munmap(head_, mapped_bytes_); }
+
+// The file is zero.
+void ShareFile::begin(const Options& options) {
+  head_->fingerprint = options.fingerprint;
+  head_->file_bytes = mapped_bytes_;
+  std::memcpy(head_->facts, options.facts.data(), std::min(options.facts.size(), kFactBytes - 1));
+  head_->ready.store(kReady);
+}
+
+// Returns the slot of a member that lives, or -1.
+int ShareFile::living_member() const {
+  if (head_->ready.load() != kReady) return -1;  // its maker was killed
+  for (int i = 0; i < kMembers; ++i) {
+    if (members_[i].serial.load() != 0 && life_in(i) != Life::ended) return i;
+  }
+  return -1;
+}
+
+void ShareFile::check(const Options& options, int living) const {
+  if (head_->fingerprint == options.fingerprint &&
+      head_->file_bytes == head_bytes() + options.bytes) {
     return;
   }
+  const std::string there(head_->facts, strnlen(head_->facts, kFactBytes));
+  fail(path_, "process " + std::to_string(members_[living].pid.load()) +
+                  " shares other rows as \"" + options.name + "\": " +
+                  differences(there, options.facts) + "; give another name, or the same arguments");
+}
+
+void ShareFile::take_slot(int64_t position) {
+  for (slot_ = 0; slot_ < kMembers; ++slot_) {
+    if (members_[slot_].serial.load() == 0 || life_in(slot_) == Life::ended) break;
+  }
+  if (slot_ == kMembers) {
+    fail(path_, "it has " + std::to_string(kMembers) + " members, which is the most");
+  }
+  const ProcessMark self = this_process();
+  const auto is_in_use = [this](uint32_t serial) {
+    return std::any_of(members_, members_ + kMembers,
+                       [&](const Member& each) { return each.serial.load() == serial; });
+  };
+  do {
+    serial_ = head_->last_serial = head_->last_serial % (kSerials - 1) + 1;
+  } while (is_in_use(serial_));
+  Member& member = members_[slot_];
+  member.serial.store(0);
+  member.pid.store(self.pid);
+  member.start.store(self.start);
+  member.position.store(position);
+  member.serial.store(serial_);
 }
 
 ShareFile::~ShareFile() {
@@ -259,17 +281,22 @@ ShareFile::~ShareFile() {
       if (is_last) unlink(path_.c_str());
     }
   }
-  munmap(head_, mapped_bytes_);
+  unmap();
 }
 
 void ShareFile::set_position(int64_t step) { members_[slot_].position.store(step); }
 
 Life ShareFile::life_in(int slot) const {
+  const Member& member = members_[slot];
+  const int64_t serial = member.serial.load(), now = steady_now_ns() / 1000000;
   std::atomic<int64_t>& found = found_[static_cast<size_t>(slot)];
-  const int64_t now = steady_now_ns() / 1000000, last = found.load(std::memory_order_relaxed);
-  if (last != 0 && now - last / kLives < kFoundMs) return static_cast<Life>(last % kLives);
-  const Life life = life_of(members_[slot].process());
-  found.store(now * kLives + static_cast<int64_t>(life), std::memory_order_relaxed);
+  const int64_t last = found.load(std::memory_order_relaxed);
+  if (last / kLives % kSerials == serial && now - last / kLives / kSerials < kFoundMs) {
+    return static_cast<Life>(last % kLives);
+  }
+  const Life life = life_of(member.process());
+  found.store((now * kSerials + serial) * kLives + static_cast<int64_t>(life),
+              std::memory_order_relaxed);
   return life;
 }
 

@@ -65,6 +65,13 @@ class ShareFile {
   struct Head;
   struct Member;
 
+  bool try_join(const Options& options);
+  void map(int file);
+  void unmap();
+  void begin(const Options& options);
+  int living_member() const;
+  void check(const Options& options, int living) const;
+  void take_slot(int64_t position);
   Life life_in(int slot) const;
 
   const pid_t process_;
@@ -76,7 +83,7 @@ class ShareFile {
   std::byte* bytes_ = nullptr;
   uint32_t serial_ = 0;
   int slot_ = 0;
-  // By slot: what was found out about the member's process, and when (ms times kLives).
+  // By slot: what was found out about which member's process, and when.
   mutable std::array<std::atomic<int64_t>, kMembers> found_{};
 };
 

@@ -179,6 +179,7 @@ bool SharedRows::read(const BlockPlace& place, uint64_t word, std::span<std::byt
 bool SharedRows::give(const BlockPlace& place, uint64_t word, std::span<const std::byte> rows) {
   Control& shared = control(place);
   if (shared.word.load(std::memory_order_acquire) != word) return false;
+  std::atomic_thread_fence(std::memory_order_release);  // after the word by which it is ours
   std::memcpy(rows_of(place), rows.data(), rows.size());
   shared.seal.store(seal_of(rows, word), std::memory_order_release);
   return leave(place, word, kDone);

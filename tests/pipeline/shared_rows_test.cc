@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include "pipeline/invalid_field.h"
+#include "pipeline/source/forwarding_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "pipeline/source/target_source.h"
 #include "tests/pipeline/loader_support.h"
@@ -253,21 +255,25 @@ TEST_F(SharedRowsTest, WhatALateOwnerWritesIsFoundOutAndDecodedAgain) {
   }
 }
 
-TEST_F(SharedRowsTest, TheBlockOfADeadMemberIsTakenOverAtOnce) {
-  SharedRows a(options());
-  const pid_t child = fork();
-  if (child == 0) {
-    SharedRows dying(options());
-    if (dying.look({1}, 0).found == Found::ours) raise(SIGKILL);
-    _exit(1);
+TEST_F(SharedRowsTest, TheBlockOfADeadOrStoppedMemberIsTakenOverAtOnce) {
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    SharedRows a(options());
+    const BlockPlace place{1};
+    const pid_t child = fork();
+    if (child == 0) {
+      SharedRows dying(options());
+      if (dying.look(place, 0).found == Found::ours) raise(signal);
+      _exit(1);
+    }
+    // The process that was killed is a zombie until somebody waits for it.
+    siginfo_t state{};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &state, WEXITED | WSTOPPED | WNOWAIT), 0);
+    EXPECT_EQ(state.si_status, signal);
+    EXPECT_EQ(a.look(place, 0).found, Found::ours);
+    EXPECT_EQ(a.counts().taken_over, 1);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
   }
-  // The process is a zombie until somebody waits for it.
-  siginfo_t ended{};
-  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(ended.si_status, SIGKILL);
-  EXPECT_EQ(a.look({1}, 0).found, Found::ours);
-  EXPECT_EQ(a.counts().taken_over, 1);
-  waitpid(child, nullptr, 0);
 }
 
 TEST_F(SharedRowsTest, OtherRowsAreRefusedInWords) {
@@ -678,8 +684,18 @@ TEST(SharedFeeds, OtherRowsUnderOneNameAreRefused) {
   EXPECT_EQ(problem_of<std::runtime_error>(*source, other), "");
 }
 
+// Says that its samples are in a store.
+class StoredSource final : public ForwardingSource {
+ public:
+  using ForwardingSource::ForwardingSource;
+  std::optional<StoreStats> store_stats() const override { return StoreStats{}; }
+};
+
 TEST(SharedFeeds, WhatCannotBeSharedIsRefused) {
   const auto source = half_cached_source();
+  const StoredSource stored(*source);
+  EXPECT_THAT(problem_of<InvalidField>(stored, shared_options(feed_options(1), "a")),
+              HasSubstr("in a store"));
   const std::string name = new_name();
   LoaderOptions options = shared_options(feed_options(1), name);
   options.remote_rows = true;
