@@ -36,7 +36,7 @@ std::optional<ProcessState> state_of(pid_t pid) {
 
 }  // namespace
 
-ProcessMark this_process() {
+ProcessMark own_process_mark() {
   const auto state = state_of(getpid());
   if (!state) {
     throw std::runtime_error("cannot read /proc/" + std::to_string(getpid()) +

@@ -15,7 +15,7 @@ struct ProcessMark {
 };
 
 // Throws std::runtime_error if /proc cannot be read.
-ProcessMark this_process();
+ProcessMark own_process_mark();
 enum class Life : uint8_t {
   ended,    // also if nobody has waited for it yet
   stopped,  // by a signal, or by a debugger

@@ -248,7 +248,7 @@ void ShareFile::take_slot(int64_t position) {
   if (slot_ == kMembers) {
     fail(path_, "it has " + std::to_string(kMembers) + " members, which is the most");
   }
-  const ProcessMark self = this_process();
+  const ProcessMark self = own_process_mark();
   const auto is_in_use = [this](uint32_t serial) {
     return std::any_of(members_, members_ + kMembers,
                        [&](const Member& each) { return each.serial.load() == serial; });
