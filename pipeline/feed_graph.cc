@@ -372,7 +372,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
     rings[place.device]->commit(place.batch);
     if (options.remote) options.remote->batch_is_complete();
-    if (options.shared) options.shared->batch_is_complete(place.batch);
+    if (options.shared) options.shared->batch_is_complete(place);
     const SpanTimer mark(filler.tracer(), SpanKind::commit, place.step, place.device);
   }
 
@@ -416,23 +416,29 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
       options.shared->count_alone(done);
       return done;
     }
-    const bool is_filled = options.shared->fill(
-        worker, slab, range, ticket.claim, [&](Slab& made, const BatchPlace& of_made) {
-          if (ticket.unit >= 0) {
-            filler.fill(worker, made, of_made, 0, read_ahead->samples(ticket));
-          } else if (!read_ahead) {
-            filler.fill(worker, made, of_made, 0, ticket.rows);
-          } else {
-            const bool is_hit =
-                filler.fill_cached(worker, made, of_made, 0, ticket.rows) == ticket.rows;
-            note_hit(is_hit);
-            return is_hit;
-          }
-          return true;
-        });
+    const bool is_filled =
+        options.shared->fill(worker, slab, range, ticket.claim,
+                             [this, &ticket](RowWorker& by, Slab& made, const BatchPlace& of_made) {
+                               return fill_made(ticket, by, made, of_made);
+                             });
     if (is_filled) return ticket.rows;
     ticket.claim = 0;  // an I/O thread looks for it again
     return read_ahead->submit(ticket) ? 0 : ticket.rows;
+  }
+
+  // Fills the ticket's rows from row 0 on; returns false if their samples are not in memory.
+  bool fill_made(const FillTicket& ticket, RowWorker& worker, Slab& made, const BatchPlace& place) {
+    if (ticket.unit >= 0) {
+      filler.fill(worker, made, place, 0, read_ahead->samples(ticket));
+      return true;
+    }
+    if (!read_ahead) {
+      filler.fill(worker, made, place, 0, ticket.rows);
+      return true;
+    }
+    const bool is_hit = filler.fill_cached(worker, made, place, 0, ticket.rows) == ticket.rows;
+    note_hit(is_hit);
+    return is_hit;
   }
 
   void note_hit(bool hit) {

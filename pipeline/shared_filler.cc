@@ -67,24 +67,22 @@ SharedFiller::SharedFiller(RowFiller& filler, const Source& source, const Augmen
     : filler_(filler),
       batch_(shape_of(source, augment, options, edits)),
       rows_per_block_(choose_rows(filler, batch_.rows)),
-      shared_bytes_(static_cast<int64_t>(SharedRows::file_bytes(
-          rows_options(source, augment, options, devices, edits, batch_, rows_per_block_)))),
       rows_(rows_options(source, augment, options, devices, edits, batch_, rows_per_block_)),
-      devices_(devices),
-      oldest_(options.first_step * options.parts),
-      devices_done_(static_cast<size_t>(options.ring_depth)) {}
+      depth_(static_cast<size_t>(options.ring_depth)),
+      oldest_(static_cast<size_t>(devices), options.first_step * options.parts),
+      done_(oldest_.size() * depth_) {}
 
-void SharedFiller::batch_is_complete(Step batch) {
+void SharedFiller::batch_is_complete(const BatchPlace& place) {
   MutexLock lock(mutex_);
-  const size_t depth = devices_done_.size();
-  ++devices_done_[static_cast<size_t>(batch) % depth];
-  const Step before = oldest_;
-  for (;; ++oldest_) {
-    int& done = devices_done_[static_cast<size_t>(oldest_) % depth];
-    if (done < devices_) break;
-    done = 0;
-  }
-  if (oldest_ != before) rows_.set_position(oldest_);
+  const auto device = static_cast<size_t>(place.device);
+  const auto index = [&](Step step) {
+    return device * depth_ + static_cast<size_t>(step) % depth_;
+  };
+  Step& oldest = oldest_[device];
+  done_[index(place.batch)] = true;
+  if (place.batch != oldest) return;
+  while (done_[index(oldest)]) done_[index(oldest++)] = false;
+  rows_.set_position(*std::min_element(oldest_.begin(), oldest_.end()));
 }
 
 int64_t SharedFiller::message_bytes() const {
@@ -116,7 +114,7 @@ bool SharedFiller::fill(RowWorker& worker, Slab& slab, const RowRange& range, ui
     BatchPlace place = filler_.place(range.step, range.device);
     place.first_row = range.first_row;
     filler_.plan(made, place, 0, range.rows);
-    if (!fill(made, place)) {
+    if (!fill(worker, made, place)) {
       release(range, word);
       return false;
     }
@@ -145,10 +143,11 @@ bool SharedFiller::fill_block(RowWorker& worker, Slab& slab, const RowRange& ran
         if (take(worker, slab, range, word)) return true;
         continue;
       case SharedRows::Found::ours:
-        return fill(worker, slab, range, word, [&](Slab& made, const BatchPlace& place) {
-          filler_.fill(worker, made, place, 0, range.rows);
-          return true;
-        });
+        return fill(worker, slab, range, word,
+                    [this, &range](RowWorker& by, Slab& made, const BatchPlace& place) {
+                      filler_.fill(by, made, place, 0, range.rows);
+                      return true;
+                    });
       case SharedRows::Found::busy:
         return false;
       case SharedRows::Found::alone:
@@ -178,7 +177,7 @@ void SharedFiller::fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& p
     });
     if (left.size() == before) rows_.wait(seen, kWaitMs);
   }
-  batch_is_complete(place.batch);
+  batch_is_complete(place);
 }
 
 ShareStats SharedFiller::stats() const {

@@ -44,11 +44,11 @@ class SharedFiller {
   // Fills rows of a block that is ours, which it is no longer after the call. `fill` fills the
   // planned rows from 0 on of the slab that it gets, and returns false if it did not fill all of
   // them; that is what this function returns then.
-  using Fill = std::function<bool(Slab& made, const BatchPlace& place)>;
+  using Fill = std::function<bool(RowWorker& worker, Slab& made, const BatchPlace& place)>;
   bool fill(RowWorker& worker, Slab& slab, const RowRange& range, uint64_t word, const Fill& fill);
   void release(const RowRange& range, uint64_t word) { rows_.release(place_of(range), word); }
   // Says that all rows of a device's batch are there.
-  void batch_is_complete(Step batch);
+  void batch_is_complete(const BatchPlace& place);
   // Notes rows that were filled without the others.
   void count_alone(int rows) { alone_.fetch_add(rows, std::memory_order_relaxed); }
   // Fills a whole batch in the caller's thread: the plain twin of what FeedGraph does. It leaves
@@ -56,7 +56,7 @@ class SharedFiller {
   void fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& place,
                   const std::function<bool()>& ends);
 
-  int64_t shared_bytes() const { return shared_bytes_; }
+  int64_t shared_bytes() const { return rows_.bytes(); }
   int64_t message_bytes() const;  // of a worker
   ShareStats stats() const;
 
@@ -71,13 +71,13 @@ class SharedFiller {
   RowFiller& filler_;
   const BatchShape batch_;  // with u8 pixels
   const int rows_per_block_;
-  const int64_t shared_bytes_;
   SharedRows rows_;
   std::atomic<int64_t> taken_{0}, given_{0}, alone_{0};
-  const int devices_;
+  const size_t depth_;
   Mutex mutex_;
-  Step oldest_ GUARDED_BY(mutex_);                    // that is not complete
-  std::vector<int> devices_done_ GUARDED_BY(mutex_);  // of steps from there on, in a ring
+  std::vector<Step> oldest_ GUARDED_BY(mutex_);  // by device: the first that is not complete
+  std::vector<bool> done_
+      GUARDED_BY(mutex_);  // device * depth_ + step % depth_: of those behind it
 };
 
 }  // namespace stoker

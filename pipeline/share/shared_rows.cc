@@ -46,6 +46,8 @@ uint64_t seal_of(std::span<const std::byte> rows, uint64_t word) {
   return digest128(both).low;
 }
 
+constexpr size_t kControlBytes = 16;
+
 size_t aligned(size_t bytes) {
   return (bytes + BatchLayout::kAlignment - 1) / BatchLayout::kAlignment * BatchLayout::kAlignment;
 }
@@ -55,13 +57,19 @@ size_t blocks_of(const SharedRows::Options& options) {
          static_cast<size_t>(options.blocks);
 }
 
+// The controls of all blocks, and behind them their rows.
+size_t bytes_of(const SharedRows::Options& options) {
+  const size_t blocks = blocks_of(options);
+  return aligned(blocks * kControlBytes) + blocks * aligned(options.block_bytes);
+}
+
 ShareFile::Options file_options(const SharedRows::Options& options) {
   return {.name = options.name,
           .folder = options.folder,
           .fingerprint = options.fingerprint,
           .facts = options.facts,
           .steps = options.steps,
-          .bytes = SharedRows::file_bytes(options) - ShareFile::head_bytes(),
+          .bytes = bytes_of(options),
           .position = options.first_step};
 }
 
@@ -72,10 +80,8 @@ struct SharedRows::Control {
   std::atomic<uint64_t> seal;
 };
 
-size_t SharedRows::file_bytes(const Options& options) {
-  const size_t blocks = blocks_of(options);
-  return ShareFile::head_bytes() + aligned(blocks * sizeof(Control)) +
-         blocks * aligned(options.block_bytes);
+int64_t SharedRows::bytes() const {
+  return static_cast<int64_t>(ShareFile::head_bytes() + bytes_of(options_));
 }
 
 SharedRows::SharedRows(const Options& options)
@@ -116,11 +122,12 @@ size_t SharedRows::index(const BlockPlace& place) const {
 }
 
 SharedRows::Control& SharedRows::control(const BlockPlace& place) const {
+  static_assert(sizeof(Control) == kControlBytes);
   return reinterpret_cast<Control*>(file_.bytes())[index(place)];
 }
 
 std::byte* SharedRows::rows_of(const BlockPlace& place) const {
-  return file_.bytes() + aligned(blocks_of(options_) * sizeof(Control)) +
+  return file_.bytes() + aligned(blocks_of(options_) * kControlBytes) +
          index(place) * aligned(options_.block_bytes);
 }
 

@@ -95,7 +95,7 @@ class SharedRows {
   void wait(uint32_t seen, int ms) { file_.wait(seen, ms); }
   void wake() { file_.notify(); }
 
-  static size_t file_bytes(const Options& options);  // of shared memory
+  int64_t bytes() const;  // of shared memory
   Counts counts() const { return {taken_over_.load(), spoilt_.load(), waited_ns_.load()}; }
 
  private:
