@@ -55,6 +55,17 @@ struct FeedOptions {
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
 };
 
+// Several processes of one machine that are given the same data and options decode each row once
+// (share/README.md). They need not begin or end together.
+struct ShareOptions {
+  std::string name{};  // the same in all of them: letters, digits, '_', '-', '.'; "": not shared
+  // So many steps lie in shared memory. Who is further behind than that decodes by itself.
+  int steps = 8;
+  // Who is ahead waits for those that it would leave so far behind, for a tenth of its time at
+  // most: so many seconds, which fill up again at that rate. 0: never.
+  double wait_s = 10;
+};
+
 struct LoaderOptions {
   int batch_size = 256;  // rows per device and batch
   // A step comes in so many batches, one after the other, for a consumer that cannot hold all of
@@ -94,6 +105,7 @@ struct LoaderOptions {
   // Other processes may fill rows, through Loader::remote_rows(). Without workers these fill all
   // but what they gave up. Steps have one part.
   bool remote_rows = false;
+  ShareOptions share{};             // not with remote_rows, nor for a source in a store
   Tracer* tracer = nullptr;         // takes spans and outlives the Loader; null: no tracing
   MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); mostly null
 };
@@ -148,11 +160,14 @@ struct MemoryPlan {
   // Files of more than 1 MiB add their size while they are under way.
   int64_t scratch_bytes = 0;
   int64_t store_bytes = 0;  // samples of a store that are fetched before they are read
+  int64_t share_bytes = 0;  // shared memory of LoaderOptions::share, once for all its processes
   // Not in the total: what all workers together need in addition while each decodes a progressive
   // JPEG, an interlaced PNG, ... of max_pixels. Lower max_pixels if the data may hold such images
   // and memory is short.
   int64_t frame_bytes = 0;
-  int64_t total_bytes() const { return ring_bytes + slot_bytes + scratch_bytes + store_bytes; }
+  int64_t total_bytes() const {
+    return ring_bytes + slot_bytes + scratch_bytes + store_bytes + share_bytes;
+  }
 };
 
 // Of RemoteRows.
@@ -162,6 +177,16 @@ struct RemoteStats {
   int64_t given_up = 0;    // their rows were asked for again
   int64_t taken_back = 0;  // of those: because they were late
   int64_t refused = 0;     // deliveries of claims that had been given up
+};
+
+// Of LoaderOptions::share: rows, but for the last three.
+struct ShareStats {
+  int64_t taken = 0;       // that others had decoded
+  int64_t given = 0;       // decoded here, and put there for others
+  int64_t alone = 0;       // decoded here, and not put there: behind or ahead of the others, or bad
+  int64_t taken_over = 0;  // blocks whose owner had died or was late
+  int64_t spoilt = 0;      // blocks that were not what their owner had sealed
+  int64_t waited_ns = 0;   // for those behind
 };
 
 struct LoaderStats {
@@ -174,6 +199,7 @@ struct LoaderStats {
   std::vector<StageSnapshot> rings;    // per device; see PinnedRing::stats
   std::vector<StageSnapshot> staging;  // per device; see Stager::stats
   RemoteStats remote;                  // of LoaderOptions::remote_rows
+  ShareStats share;                    // of LoaderOptions::share
   int64_t bad_samples = 0;
   // Rows decoded with their image's index, indexes that did not fit, and bytes that were not read
   // because no row showed them.

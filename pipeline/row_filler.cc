@@ -341,7 +341,9 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
 
 // Returns where the u8 pixels of one of the row's views are made.
 uint8_t* RowFiller::pixels_of(RowWorker& worker, Slab& slab, int row, size_t view) const {
-  if (!views_[view].convert) return reinterpret_cast<uint8_t*>(stored_row(slab, view, row));
+  if (!views_[view].convert || worker.is_plain) {
+    return reinterpret_cast<uint8_t*>(stored_row(slab, view, row, worker.is_plain));
+  }
   const auto together = static_cast<size_t>(rows_together());
   worker.pixels.resize(row_bytes_ * together);
   return worker.pixels.data() + row_bytes_ * (static_cast<size_t>(row) % together) +
@@ -349,8 +351,9 @@ uint8_t* RowFiller::pixels_of(RowWorker& worker, Slab& slab, int row, size_t vie
 }
 
 // The views after the first are the last columns.
-std::byte* RowFiller::stored_row(const Slab& slab, size_t view, int row) const {
-  const size_t offset = views_[view].stored_bytes * static_cast<size_t>(row);
+std::byte* RowFiller::stored_row(const Slab& slab, size_t view, int row, bool is_plain) const {
+  const size_t bytes = is_plain ? views_[view].row_bytes : views_[view].stored_bytes;
+  const size_t offset = bytes * static_cast<size_t>(row);
   if (view == 0) return reinterpret_cast<std::byte*>(slab.images) + offset;
   const size_t first = target_bytes_.size() + (mixes_ ? kMixColumns : 0);
   return slab.targets[first + view - 1] + offset;
@@ -407,7 +410,7 @@ void RowFiller::complete(RowWorker& worker, Slab& slab, int row) const {
       const uint64_t of_view = pixel_digest({pixels, view.row_bytes});
       digest = number == 0 ? of_view : joined_digest(digest, of_view);
     }
-    if (!view.convert) continue;
+    if (!view.convert || worker.is_plain) continue;
     NormaliseArgs args = *view.convert;
     args.images = pixels;
     args.out = stored_row(slab, number, row);

@@ -56,6 +56,8 @@ struct RowWorker {
   std::vector<MutableImageView> outs;  // the current row's views
   SampleTargets targets;               // of the current row
   std::vector<BadSample>* bad_samples = nullptr;  // where they go; null: to the quarantine
+  bool is_plain = false;           // rows stay u8, in a slab of that form (row_message.h)
+  std::vector<std::byte> message;  // of such rows, which others share
 };
 
 // Identifies the batch of a slab.
@@ -163,7 +165,7 @@ class RowFiller {
                       RowNote& note);
   DecodeStatus augment_file(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                             SampleId id, RowNote& note);
-  std::byte* stored_row(const Slab& slab, size_t view, int row) const;
+  std::byte* stored_row(const Slab& slab, size_t view, int row, bool is_plain = false) const;
   void report(RowWorker& worker, const BatchPlace& place, int row, SampleId id,
               const SampleBytes& sample, const DecodeStatus& status);
 

@@ -86,6 +86,17 @@ nb::dict dict_of(const RemoteStats& remote) {
   return dict;
 }
 
+nb::dict dict_of(const ShareStats& share) {
+  nb::dict dict;
+  dict["taken"] = share.taken;
+  dict["given"] = share.given;
+  dict["alone"] = share.alone;
+  dict["taken_over"] = share.taken_over;
+  dict["spoilt"] = share.spoilt;
+  dict["waited_s"] = static_cast<double>(share.waited_ns) * 1e-9;
+  return dict;
+}
+
 nb::dict stats_of(const Feed& feed) {
   const LoaderStats stats = feed.stats();
   nb::dict dict;
@@ -95,6 +106,7 @@ nb::dict stats_of(const Feed& feed) {
   dict["ring"] = dict_of(stats.rings.at(0));
   dict["staging"] = dict_of(stats.staging.at(0));
   dict["remote"] = dict_of(stats.remote);
+  dict["share"] = dict_of(stats.share);
   dict["bad_samples"] = stats.bad_samples;
   dict["seek_index_used"] = stats.seek_index.used;
   dict["seek_index_refused"] = stats.seek_index.refused;
@@ -111,6 +123,7 @@ nb::dict memory_of(const Feed& feed) {
   dict["slot_bytes"] = plan.slot_bytes;
   dict["scratch_bytes"] = plan.scratch_bytes;
   dict["store_bytes"] = plan.store_bytes;
+  dict["share_bytes"] = plan.share_bytes;
   dict["frame_bytes"] = plan.frame_bytes;
   dict["total_bytes"] = plan.total_bytes();
   return dict;

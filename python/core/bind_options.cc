@@ -66,6 +66,11 @@ void bind_options(nb::module_& module) {
       .def_rw("seek_index", &FeedOptions::seek_index)
       .def_rw("on_bad_sample", &FeedOptions::on_bad_sample)
       .def_rw("max_bad", &FeedOptions::max_bad);
+  nb::class_<ShareOptions>(module, "ShareOptions")
+      .def(nb::init<>())
+      .def_rw("name", &ShareOptions::name)
+      .def_rw("steps", &ShareOptions::steps)
+      .def_rw("wait_s", &ShareOptions::wait_s);
   nb::class_<LoaderOptions>(module, "LoaderOptions")
       .def(nb::init<>())
       .def_rw("batch_size", &LoaderOptions::batch_size)
@@ -81,6 +86,7 @@ void bind_options(nb::module_& module) {
       .def_rw("ring_depth", &LoaderOptions::ring_depth)
       .def_rw("leases", &LoaderOptions::leases)
       .def_rw("remote_rows", &LoaderOptions::remote_rows)
+      .def_rw("share", &LoaderOptions::share)
       .def_rw("quarantine_file", &LoaderOptions::quarantine_file);
   nb::class_<ImageFormat>(module, "ImageFormat")
       .def(nb::init<>())
