@@ -32,6 +32,14 @@ std::string text_of(const CropSpec& crop) {
          std::to_string(static_cast<int>(crop.filter));
 }
 
+// The same for users: the crop, or the window where that is what moves.
+std::string part_text(const CropSpec& crop) {
+  const Box& part =
+      crop.window == Box{0, 0, crop.resized.width, crop.resized.height} ? crop.crop : crop.window;
+  return text_of(Size{part.width, part.height}) + " at " + std::to_string(part.x) + "," +
+         std::to_string(part.y);
+}
+
 // A sample, and what its rows show in some epochs.
 struct Probe {
   SampleId id = 0;
@@ -107,8 +115,8 @@ std::string whole_refusal(const std::vector<Probe>& probes, PixelPolicy pixels) 
            std::to_string(kMostWholePixels) + " are not kept whole";
   }
   if (pixels == PixelPolicy::fast) {
-    return "with fast pixels a part of an image has other bytes than the image's (--pixels exact "
-           "has not)";
+    return "with fast pixels a part of an image has other bytes than the image's (with exact ones "
+           "it has not)";
   }
   return "";
 }
@@ -143,8 +151,8 @@ FoundForm find_decoded_form(const Source& source, const AugmentSpec& augment,
   const std::string refusal = whole_refusal(probes, decode.pixels);
   if (refusal.empty()) return {{.is_whole = true, .size = first.image}, libraries_text(probes)};
   const std::string advice =
-      ". What can be kept of such data is their encoded bytes: --cache DIR does it for data in a "
-      "store, and the system for files";
+      ". What can be kept of such data is their encoded bytes: a cache of a store's samples "
+      "(--cache DIR) does it for data in a store, and the system for files";
   const std::string recipe = std::string("'").append(augment.stages_text()).append("'");
   if (moving == probes.end()) {
     refuse(recipe + " makes them of different sizes, as " + text_of(first.size()) + " and " +
@@ -155,8 +163,8 @@ FoundForm find_decoded_form(const Source& source, const AugmentSpec& augment,
   });
   refuse(recipe + " shows another part of each image in every epoch (of " +
          source.name(moving->id) + ", " + text_of(moving->image) +
-         " pixels: " + text_of(moving->crops.front()) + "; then " + text_of(*changed) + "), and " +
-         refusal + advice);
+         " pixels: " + part_text(moving->crops.front()) + ", then " + part_text(*changed) +
+         "), and " + refusal + advice);
 }
 
 }  // namespace stoker

@@ -163,9 +163,9 @@ TEST_F(DecodedCacheCommand, WhatCannotBeObeyedIsRefused) {
   EXPECT_THAT(dumped(kFixed, {"--cache", folder("kept"), "--cache-size", "5G"}),
               AllOf(HasSubstr("no address in a store"), HasSubstr("--cache decoded")));
   EXPECT_THAT(refused(with({"check", "--data", data_->path()}, decoded())),
-              HasSubstr("nothing is fed here"));
+              HasSubstr("what train, eval, profile and dump feed"));
   EXPECT_THAT(refused(with({"bench", "feed", "--data", data_->path()}, decoded())),
-              HasSubstr("nothing is fed here"));
+              HasSubstr("what train, eval, profile and dump feed"));
   EXPECT_FALSE(fs::exists(folder("out")));
   EXPECT_FALSE(fs::exists(folder("kept")));
 }

@@ -67,8 +67,8 @@ void StoreOptionGroup::check_cache() const {
   if (is_decoded(cache) && !feeds) {
     throw std::invalid_argument(
         "--cache: " + cache +
-        " keeps decoded pictures, and nothing is fed here (a folder of that "
-        "name is ./" +
+        " keeps decoded pictures of what train, eval, profile and dump feed, and nothing here (a "
+        "folder of that name is ./" +
         cache + ")");
   }
 }

@@ -19,7 +19,7 @@ struct StoreOptionGroup {
   int64_t mebibytes = StoreOptions{}.read_ahead_bytes >> 20;
   std::string cache;        // a folder for a store's samples, "decoded" or "decoded:FOLDER"
   std::string cache_size;   // "500G"; "": not given
-  bool feeds = false;       // the command feeds rows, so that it can keep decoded pictures
+  bool feeds = false;       // the command feeds rows, and may keep decoded pictures
   CLI::App* app = nullptr;  // that has the options
 
   // Throws std::invalid_argument with the option if a cache lacks its place or its size, or if
