@@ -15,6 +15,7 @@ from stoker import _core
 from stoker._batch import Batch
 from stoker._blend import Blend
 from stoker._choice import MAX_PIXELS
+from stoker._decoded_cache import DecodedCache
 from stoker._devices import device_name
 from stoker._epoch import Epoch
 from stoker._image_format import image_format
@@ -60,6 +61,8 @@ class Loader:
             what is not there yet while it goes through the first epoch (about 0.3 % of the images'
             bytes, if epochs is not 1); 'off'; or the path of a file that stoker.index() made.
             RuntimeError if that cannot be read.
+        cache: a stoker.DecodedCache keeps what decoding gives of a part of the samples, where the
+            rows of a recipe allow it (evaluation, small images). Several Loaders may have the same.
         metadata: a function of (name, label) for Batch.metadata; it does not slow down the pixels.
 
     A function of your own
@@ -136,6 +139,7 @@ class Loader:
         exif: str = "ignore",
         max_pixels: int = MAX_PIXELS,
         seek_index: str | os.PathLike[str] = "auto",
+        cache: DecodedCache | None = None,
         on_bad: str = "substitute",
         max_bad: float = 0.05,
         quarantine: str | os.PathLike[str] | None = None,
@@ -169,6 +173,7 @@ class Loader:
             exif=exif,
             max_pixels=max_pixels,
             seek_index=seek_index,
+            cache=cache,
             on_bad=on_bad,
             max_bad=max_bad,
             quarantine=quarantine,
@@ -310,14 +315,19 @@ class Loader:
         over all threads, and how many items were ready on average. 'bad_samples'; 'seek_index_used'
         and 'seek_index_refused' rows (refused: the file has changed), 'seek_index_unread_bytes'
         (not read, because no row showed them), 'seek_index_recorded' samples (their index was made
-        on the way); 'held': batches held now.
+        on the way); 'held': batches held now. With a cache, 'cache': 'hits' and 'misses' (rows that
+        were made of what it keeps, and others), 'places' of 'samples' and the 'place_bytes' of
+        each, 'found' (pictures that were there when the feed began), 'kept' and 'kept_bytes'
+        (written by this process), 'folder' ('': in memory) and 'problem' (why nothing more is kept;
+        '': it is).
         staging's input_wait_s is how long next() waited for the feed.
         """
         return self._feed.get().stats()
 
     def memory_plan(self) -> dict[str, int]:
         """Returns bytes: ring (pinned, or on the host), slots (on the device: slots and normalised
-        images), scratch (an upper bound for the workers), total, and frame, which a progressive
+        images), scratch (an upper bound for the workers), cache (decoded pictures in memory, once
+        all are there), store (samples fetched ahead), total, and frame, which a progressive
         JPEG, an interlaced PNG, ... of max_pixels may need in addition.
         """
         return self._feed.get().memory_plan()
