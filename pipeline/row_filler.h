@@ -137,6 +137,7 @@ class RowFiller {
   StageStats& decode_stats() { return decode_stats_; }            // items: rows filled
   const SeekIndexes& seek_indexes() const { return seek_indexes_; }
   const DecodedRows& decoded_rows() const { return decoded_rows_; }
+  DecodedRows& decoded_rows() { return decoded_rows_; }
 
  private:
   // Returns false if the sample is not in memory; nothing was read then.

@@ -9,10 +9,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "pipeline/decoded_samples.h"
 #include "pipeline/durable_file.h"
+#include "pipeline/feed_sequence.h"
+#include "pipeline/invalid_field.h"
+#include "pipeline/source/forwarding_source.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/pipeline/decoded_cache_support.h"
@@ -62,6 +66,9 @@ struct Case {
   Recipe recipe;
   bool small = false;
 };
+void PrintTo(const Case& one, std::ostream* out) {
+  *out << one.recipe.stages << ", " << to_string(one.recipe.pixels);
+}
 
 class SameRowsTest : public ::testing::TestWithParam<Case> {};
 
@@ -204,6 +211,43 @@ TEST_F(DecodedCacheTest, TheMemoryPlanHasIt) {
   EXPECT_EQ(Feed(*source, kEvaluation.spec(), options).loader().memory_plan().cache_bytes, 0);
 }
 
+// What a source in a store is told of.
+TEST_F(DecodedCacheTest, WhatIsKeptIsNotAnnouncedNorWhatIsPast) {
+  const auto source = pictures_.open();
+  LoaderOptions options = decoded_options(kEvaluation, -1, 0);
+  options.feed.cache = cache_at("", 20 * row_bytes(kEvaluation));
+  Quarantine quarantine(*source, options);
+  RowFiller filler(*source, kEvaluation.spec(), options, 1, quarantine);
+  const auto ids = [&](FeedSequence& sequence, int most) {
+    std::vector<SampleId> found;
+    SampleId id = -1;
+    while (std::ssize(found) < most && sequence(id) == NextSample::found) found.push_back(id);
+    return found;
+  };
+  constexpr Step kSteps = 1'000'000;
+  FeedSequence all(filler, 1, options.batch_size, 0, kSteps);
+  EXPECT_EQ(ids(all, kSamples).size(), kSamples);  // nothing is kept yet
+  feed_rows(*source, kEvaluation, options.feed.cache, 1);
+  const auto samples = options.feed.cache->open(*source, kEvaluation.spec(), {});
+  FeedSequence others(filler, 1, options.batch_size, 0, kSteps);
+  const std::vector<SampleId> epoch = ids(others, 4);
+  EXPECT_EQ(std::set<SampleId>(epoch.begin(), epoch.end()).size(), 4);
+  for (const SampleId id : epoch) EXPECT_FALSE(samples->holds(id));
+  // 64 batches beyond the first one are 21 epochs and two thirds: more is not known yet.
+  const auto is_ahead = [](int64_t count) { return count >= 4 * 21 && count <= 4 * 22; };
+  EXPECT_TRUE(is_ahead(4 + std::ssize(ids(others, 1'000))));
+  EXPECT_TRUE(ids(others, 1).empty());
+  // Rows of a much later batch are read: nobody needs those between any more.
+  filler.decoded_rows().reach(3'000);
+  EXPECT_TRUE(is_ahead(std::ssize(ids(others, 1'000))));
+  // A feed of which all is kept has an end of asking, too.
+  options.feed.cache = cache_at("");
+  feed_rows(*source, kEvaluation, options.feed.cache, 1);
+  RowFiller full(*source, kEvaluation.spec(), options, 1, quarantine);
+  FeedSequence none(full, 1, options.batch_size, 0, kSteps);
+  EXPECT_TRUE(ids(none, 1).empty());
+}
+
 // ---- What is told apart
 
 TEST_F(DecodedCacheTest, AFileThatChangesIsDecodedAnew) {
@@ -225,6 +269,33 @@ TEST_F(DecodedCacheTest, AFileThatWasWrittenJustNowIsNotTrusted) {
   pictures_.write(5, pictures_.jpeg({50, 61}), 0);
   const auto cache = cache_at("");
   EXPECT_EQ(fed(cache).stats.cache->hits, 2 * (kSamples - 1));
+}
+
+// Its files change while they are read.
+class TouchedSource final : public ForwardingSource {
+ public:
+  using ForwardingSource::ForwardingSource;
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override {
+    ++reads_;
+    return source_.read(id, buffer, bytes);
+  }
+  FileStamp stamp(SampleId id) const override {
+    FileStamp stamp = source_.stamp(id);
+    stamp.modified_ns += reads_;
+    return stamp;
+  }
+
+ private:
+  mutable std::atomic<int64_t> reads_ = 0;
+};
+
+TEST_F(DecodedCacheTest, AFileThatChangesWhileItIsReadIsNotKept) {
+  const auto source = pictures_.open();
+  const TouchedSource touched(*source);
+  const FedRows with = feed_rows(touched, kEvaluation, cache_at(""));
+  EXPECT_EQ(with.rows, fed(nullptr).rows);
+  EXPECT_EQ(with.stats.cache->kept, 0);
 }
 
 TEST_F(DecodedCacheTest, OtherPixelsRecipesAndDataHaveAnotherFolder) {
@@ -259,7 +330,16 @@ TEST_F(DecodedCacheTest, OtherPixelsRecipesAndDataHaveAnotherFolder) {
 }
 
 TEST_F(DecodedCacheTest, RowsThatShowSomethingElseAreMadeOfTheirFiles) {
-  // Once in a hundred epochs: nobody sees it beforehand.
+  // Seldom: nobody sees it beforehand.
+  const Recipe filters{
+      "random_choice(resize((40, 40)), resize((40, 40), filter='nearest'), resize((40, 40)), "
+      "weights=(0.7, 0.002, 0.298))",
+      {40, 40}};
+  const auto all = pictures_.open();
+  const FedRows nearest = feed_rows(*all, filters, disk(), 90);
+  EXPECT_EQ(nearest.rows, feed_rows(*all, filters, nullptr, 90).rows);
+  EXPECT_GT(nearest.stats.cache->hits, 88 * kSamples);
+  EXPECT_LT(nearest.stats.cache->hits, 89 * kSamples);
   const Recipe recipe{"resize((40, 40)) | random_apply(center_crop(30) | resize((40, 40)), p=0.01)",
                       {40, 40}};
   const auto source = pictures_.open();
@@ -348,6 +428,11 @@ TEST_F(DecodedCacheTest, SourcesWithNothingToDecodeOrWithoutStampsAreRefused) {
   for (int i = 0; i < 5; ++i) bad.add(random_bytes(200));
   EXPECT_THROW(cache_at("")->open(*bad.open(), kEvaluation.spec(), {}), std::runtime_error);
   EXPECT_THROW(DecodedCache({"", 0}), std::invalid_argument);
+  const auto source = pictures_.open();
+  LoaderOptions remote = decoded_options(kEvaluation, 1, 1);
+  remote.remote_rows = true;
+  remote.feed.cache = cache_at("");
+  EXPECT_THROW(Feed(*source, kEvaluation.spec(), remote), InvalidField);
   EXPECT_THROW(DecodedCache({"s3://bucket/a", 5}), std::invalid_argument);
   fs::create_directories(pictures_.path() + "/taken");
   std::ofstream(pictures_.path() + "/taken/file") << "x";
