@@ -118,7 +118,8 @@ class CacheTest(unittest.TestCase):
         cache = ("--cache", f"decoded:{self.folder / 'kept'}", "--cache-size", "1G")
         for name, found in (("first", 0), ("second", PICTURES)):
             text = self.train(name, *recipe, *cache)
-            self.assertIn(f"for {PICTURES} of {PICTURES} decoded pictures, {self.folder}/kept", text)
+            self.assertIn(f"for {PICTURES} of {PICTURES} decoded pictures, {self.folder}/kept",
+                          text)
             self.assertIn(f"of which {found} are there", text)
             self.assertIn("same", self.run_program(
                 "receipt", "diff", str(self.folder / "plain"), str(self.folder / name)))
