@@ -20,6 +20,7 @@
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/pipeline/decoded_cache_support.h"
+#include "tests/support/cache_folder.h"
 
 namespace stoker::testing {
 namespace {
@@ -246,6 +247,35 @@ TEST_F(DecodedCacheTest, WhatIsKeptIsNotAnnouncedNorWhatIsPast) {
   RowFiller full(*source, kEvaluation.spec(), options, 1, quarantine);
   FeedSequence none(full, 1, options.batch_size, 0, kSteps);
   EXPECT_TRUE(ids(none, 1).empty());
+}
+
+// With a seek index only a part of each file is read, the first time as well.
+TEST(DecodedCachePieces, AreKeptAsWholeFilesAre) {
+  PictureFolder pictures;
+  JpegKind large;
+  large.quality = 97;
+  for (uint32_t i = 0; i < 16; ++i) pictures.add(make_jpeg({400, 360}, large, i + 1));
+  const CacheFolder home(pictures.path() + "/home");
+  const Recipe recipe{"corner_crop('top_left', 60) | flip", {60, 60}, PixelPolicy::fast};
+  const auto source = pictures.open();
+  LoaderOptions options = decoded_options(recipe, 3, 0);
+  options.feed.seek_index = "auto";
+  const auto rows = [&](LoaderStats& stats) {
+    Feed feed(*source, recipe.spec(), options);
+    std::vector<Delivered> all = feed.all();
+    stats = feed.loader().stats();
+    return all;
+  };
+  LoaderStats stats;
+  const std::vector<Delivered> plain = rows(stats);  // leaves an index
+  ASSERT_EQ(rows(stats), plain);
+  ASSERT_EQ(stats.seek_index.used, 3 * 16);
+  ASSERT_GT(stats.seek_index.unread_bytes, 0);
+  options.feed.cache = cache_at("");
+  EXPECT_EQ(rows(stats), plain);
+  EXPECT_EQ(stats.seek_index.used, 16);
+  EXPECT_GT(stats.seek_index.unread_bytes, 0);
+  EXPECT_EQ(stats.cache->hits, 2 * 16);
 }
 
 // ---- What is told apart
