@@ -303,13 +303,14 @@ MemoryPlan Loader::memory_plan() const {
       impl_->inline_feed ? devices : std::max(impl_->workers, 1) + impl_->spare_workers;
   plan.scratch_bytes =
       threads * (worker_scratch_bytes(filler.source(), filler.worker_augment(), filler.decode()) +
-                 converted * (mixes ? 2 : 1)) +
+                 converted * (mixes ? 2 : 1) + filler.decoded_rows().scratch_bytes()) +
       filler.seek_indexes().table_bytes() +
       (impl_->graph ? impl_->graph->file_bytes() : devices * filler.worker_file_bytes());
   if (impl_->shared) {
     plan.share_bytes = impl_->shared->shared_bytes();
     plan.scratch_bytes += threads * impl_->shared->message_bytes();
   }
+  plan.cache_bytes = filler.decoded_rows().memory_bytes();
   plan.store_bytes = filler.source().look_ahead_bytes();
   plan.frame_bytes =
       threads * worker_frame_bytes(filler.source(), filler.augment(), filler.decode());
@@ -328,6 +329,7 @@ LoaderStats Loader::stats() const {
   if (impl_->shared) stats.share = impl_->shared->stats();
   stats.bad_samples = impl_->quarantine.bad_samples();
   stats.seek_index = impl_->filler.seek_indexes().use();
+  stats.cache = impl_->filler.decoded_rows().stats();
   stats.seek_recorded = impl_->filler.seek_indexes().recorded();
   return stats;
 }

@@ -36,6 +36,8 @@ void check_options(const LoaderOptions& options, int64_t devices) {
   }
   require(!options.remote_rows || options.parts == 1, "parts",
           " is " + std::to_string(options.parts) + ", must be 1 if other processes fill rows");
+  require(!options.remote_rows || !options.feed.cache, "cache",
+          " keeps decoded pictures, and there are none of rows that other processes fill");
   require_range("io_threads", options.feed.io_threads, 0, kMaxThreads);
   require_range("world", options.world, 1, 1 << 20);
   require(options.rank >= 0 && options.rank < options.world, "rank",

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 namespace stoker {
 
 struct MeasureHooks;
+class DecodedCache;
 
 enum class OnBadSample : uint8_t {
   substitute,  // another sample's pixels, weight 0, quarantined
@@ -51,6 +53,9 @@ struct FeedOptions {
   // (of at most 2^24 samples).
   // The pixels do not depend on it.
   std::string seek_index = "auto";
+  // Keeps what decoding gives of a fixed part of the samples (pipeline/decoded_cache.h). Several
+  // Loaders may have the same. Null: none. The pixels do not depend on it.
+  std::shared_ptr<DecodedCache> cache{};
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
 };
@@ -161,14 +166,29 @@ struct MemoryPlan {
   int64_t scratch_bytes = 0;
   int64_t store_bytes = 0;  // samples of a store that are fetched before they are read
   int64_t share_bytes = 0;  // shared memory of LoaderOptions::share, once for all its processes
+  int64_t cache_bytes = 0;  // decoded pictures that are kept in memory, once all are there
   // Not in the total: what all workers together need in addition while each decodes a progressive
   // JPEG, an interlaced PNG, ... of max_pixels. Lower max_pixels if the data may hold such images
   // and memory is short.
   int64_t frame_bytes = 0;
   int64_t total_bytes() const {
-    return ring_bytes + slot_bytes + scratch_bytes + store_bytes + share_bytes;
+    return ring_bytes + slot_bytes + scratch_bytes + store_bytes + share_bytes + cache_bytes;
   }
 };
+
+// Of FeedOptions::cache.
+struct DecodedCacheStats {
+  int64_t samples = 0;               // of the data set
+  int64_t places = 0;                // so many of them have a place
+  int64_t place_bytes = 0;           // of each place
+  int64_t found = 0;                 // samples that were there when the Loader began
+  int64_t hits = 0, misses = 0;      // rows made of what is kept, and rows made of files
+  int64_t kept = 0, kept_bytes = 0;  // samples that this process has written, of all Loaders
+  std::string folder{};              // "": in memory
+  std::string problem{};             // why nothing more is kept; "": it is
+};
+// Returns one line: "640 of 1280 rows came from it (50.00%); ...".
+std::string describe(const DecodedCacheStats& stats);
 
 // Of RemoteRows.
 struct RemoteStats {
@@ -205,8 +225,9 @@ struct LoaderStats {
   // because no row showed them.
   SeekUse seek_index;
   std::optional<StoreStats>
-      store;                  // of the source, which may have other readers; nullopt: no store
-  int64_t seek_recorded = 0;  // samples whose index was made or made longer on the way
+      store;  // of the source, which may have other readers; nullopt: no store
+  std::optional<DecodedCacheStats> cache;  // nullopt: the options have none
+  int64_t seek_recorded = 0;               // samples whose index was made or made longer on the way
 };
 
 }  // namespace stoker

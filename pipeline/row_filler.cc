@@ -92,7 +92,8 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       target_bytes_(bytes_of_columns(source)),
       sampler_(sampler_options(source, options, devices)),
       quarantine_(quarantine),
-      seek_indexes_(source, options.feed.seek_index, options.epochs < 0 || options.epochs > 1) {}
+      seek_indexes_(source, options.feed.seek_index, options.epochs < 0 || options.epochs > 1),
+      decoded_rows_(source, worker_augment_, options.feed) {}
 
 BatchPlace RowFiller::place(Step batch, int device) const {
   const int64_t steps = sampler_.steps_per_epoch();
@@ -120,9 +121,11 @@ void RowFiller::plan(Slab& slab, const BatchPlace& place, int first, int count) 
 void RowFiller::read(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,
                      SampleBytes& out) {
   Span span = begin_read(slab, place, row);
-  out = {};
-  if (!read_pieces(slab, place, row, MayWait::yes, buffer, out)) {
-    out.status = source_.read(span.sample, buffer.file, out.bytes);
+  if (!read_decoded(place, span.sample, MayWait::yes, buffer, out)) {
+    if (!read_pieces(slab, place, row, MayWait::yes, buffer, out)) {
+      out.status = source_.read(span.sample, buffer.file, out.bytes);
+    }
+    decoded_rows_.was_read(span.sample);
   }
   end_read(span, SpanKind::read, out, read_stats_);
 }
@@ -130,14 +133,26 @@ void RowFiller::read(const Slab& slab, const BatchPlace& place, int row, SampleB
 bool RowFiller::read_cached(const Slab& slab, const BatchPlace& place, int row,
                             SampleBuffer& buffer, SampleBytes& out) {
   Span span = begin_read(slab, place, row);
-  out = {};
-  // If a file is in memory, its index nearly always is, too; it is a hundredth as large.
-  if (!read_pieces(slab, place, row, MayWait::no, buffer, out) &&
-      !source_.read_cached(span.sample, buffer.file, out.bytes)) {
-    return false;
+  if (!read_decoded(place, span.sample, MayWait::no, buffer, out)) {
+    // If a file is in memory, its index nearly always is, too; it is a hundredth as large.
+    if (!read_pieces(slab, place, row, MayWait::no, buffer, out) &&
+        !source_.read_cached(span.sample, buffer.file, out.bytes)) {
+      return false;
+    }
+    decoded_rows_.was_read(span.sample);
   }
   end_read(span, SpanKind::cached_read, out, cached_read_stats_);
   return true;
+}
+
+// Returns false, and notes what to do with the sample's file, if its picture is not kept.
+bool RowFiller::read_decoded(const BatchPlace& place, SampleId id, MayWait may_wait,
+                             SampleBuffer& buffer, SampleBytes& out) {
+  out = {};
+  decoded_rows_.reach(place.batch);
+  out.decoded = decoded_rows_.read(id, may_wait, buffer.file);
+  if (!out.is_decoded()) out.stamp_to_keep = decoded_rows_.stamp_to_keep(id);
+  return out.is_decoded();
 }
 
 bool RowFiller::read_pieces(const Slab& slab, const BatchPlace& place, int row, MayWait may_wait,
@@ -284,6 +299,13 @@ DecodeStatus RowFiller::augment_file(RowWorker& worker, const SampleBytes& sampl
   return status;
 }
 
+bool RowFiller::augment_decoded(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                                SampleId id, RowNote& note) {
+  const uint64_t seed = appearance_seed(seed_, note.appearance);
+  note.source = sample.decoded.source;
+  return worker.augmenter.decoded_row(sample.decoded, seed, epoch, id, worker.outs[0]);
+}
+
 bool RowFiller::augment_pieces(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                                SampleId id, RowNote& note) {
   const uint64_t seed = appearance_seed(seed_, note.appearance);
@@ -312,12 +334,21 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   SampleBytes sample = given;
   std::vector<uint8_t> whole;
   DecodeStatus status;
+  const bool is_hit = sample.is_decoded() && augment_decoded(worker, sample, place.epoch, id, note);
+  const bool is_kept = sample.stamp_to_keep.is_known();
+  if (is_kept) worker.augmenter.keep_decoded(decoded_rows_.form());
   const bool is_made =
-      sample.is_in_pieces() && augment_pieces(worker, sample, place.epoch, id, note);
-  if (sample.is_in_pieces() && !is_made) sample.status = source_.read(id, whole, sample.bytes);
+      is_hit || (sample.is_in_pieces() && augment_pieces(worker, sample, place.epoch, id, note));
+  const bool is_part = sample.is_decoded() || sample.is_in_pieces();
+  if (is_part && !is_made) sample.status = source_.read(id, whole, sample.bytes);
   read_targets(worker, slab, row, sample);
   if (sample.status.ok && !is_made) {
     status = augment_sample(worker, sample, place.epoch, id, note, next);
+  }
+  decoded_rows_.count(is_hit);
+  if (is_kept) {
+    if (status.ok()) decoded_rows_.keep(id, sample.stamp_to_keep, worker.augmenter.decoded());
+    worker.augmenter.keep_decoded(nullptr);
   }
   if (!sample.status.ok || !status.ok()) {
     note.bad = true;

@@ -15,6 +15,7 @@
 
 #include "decode/file_pieces.h"
 #include "pipeline/augment.h"
+#include "pipeline/decoded_rows.h"
 #include "pipeline/device_edits.h"
 #include "pipeline/loader_types.h"
 #include "pipeline/quarantine.h"
@@ -78,6 +79,9 @@ struct SampleBytes {
   FilePieces pieces;                    // file_bytes is 0 unless the sample was read in pieces
   std::span<const uint8_t> seek_index;  // empty: none
   bool stamp_is_old = false;            // of the index; the file may have changed
+  DecodedPicture decoded;               // what is kept of it; without pixels: its file was read
+  FileStamp stamp_to_keep;              // known: its picture shall be kept
+  bool is_decoded() const { return !decoded.pixels.empty(); }
   bool is_in_pieces() const { return pieces.file_bytes > 0; }
 };
 
@@ -134,11 +138,15 @@ class RowFiller {
   StageStats& cached_read_stats() { return cached_read_stats_; }  // those read by fill_cached()
   StageStats& decode_stats() { return decode_stats_; }            // items: rows filled
   const SeekIndexes& seek_indexes() const { return seek_indexes_; }
+  const DecodedRows& decoded_rows() const { return decoded_rows_; }
+  DecodedRows& decoded_rows() { return decoded_rows_; }
 
  private:
   // Returns false if the sample is not in memory; nothing was read then.
   bool read_cached(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,
                    SampleBytes& out);
+  bool read_decoded(const BatchPlace& place, SampleId id, MayWait may_wait, SampleBuffer& buffer,
+                    SampleBytes& out);
   // Reads what the row shows, by the sample's index; false: the whole sample is to be read.
   bool read_pieces(const Slab& slab, const BatchPlace& place, int row, MayWait may_wait,
                    SampleBuffer& buffer, SampleBytes& out);
@@ -161,6 +169,8 @@ class RowFiller {
   void substitute(RowWorker& worker, int64_t epoch, SampleId id, RowNote& note);
   DecodeStatus augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                               SampleId id, RowNote& note, std::span<const uint8_t> next);
+  bool augment_decoded(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,
+                       RowNote& note);
   bool augment_pieces(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,
                       RowNote& note);
   DecodeStatus augment_file(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
@@ -190,6 +200,7 @@ class RowFiller {
   const Sampler sampler_;
   Quarantine& quarantine_;
   SeekIndexes seek_indexes_;
+  DecodedRows decoded_rows_;
   StageStats read_stats_;
   StageStats cached_read_stats_;
   StageStats decode_stats_;

@@ -97,6 +97,21 @@ nb::dict dict_of(const ShareStats& share) {
   return dict;
 }
 
+nb::dict dict_of(const DecodedCacheStats& cache) {
+  nb::dict dict;
+  dict["samples"] = cache.samples;
+  dict["places"] = cache.places;
+  dict["place_bytes"] = cache.place_bytes;
+  dict["found"] = cache.found;
+  dict["hits"] = cache.hits;
+  dict["misses"] = cache.misses;
+  dict["kept"] = cache.kept;
+  dict["kept_bytes"] = cache.kept_bytes;
+  dict["folder"] = cache.folder;
+  dict["problem"] = cache.problem;
+  return dict;
+}
+
 nb::dict stats_of(const Feed& feed) {
   const LoaderStats stats = feed.stats();
   nb::dict dict;
@@ -113,6 +128,7 @@ nb::dict stats_of(const Feed& feed) {
   dict["seek_index_unread_bytes"] = stats.seek_index.unread_bytes;
   dict["seek_index_recorded"] = stats.seek_recorded;
   dict["held"] = feed.held();
+  if (stats.cache) dict["cache"] = dict_of(*stats.cache);
   return dict;
 }
 
@@ -124,6 +140,7 @@ nb::dict memory_of(const Feed& feed) {
   dict["scratch_bytes"] = plan.scratch_bytes;
   dict["store_bytes"] = plan.store_bytes;
   dict["share_bytes"] = plan.share_bytes;
+  dict["cache_bytes"] = plan.cache_bytes;
   dict["frame_bytes"] = plan.frame_bytes;
   dict["total_bytes"] = plan.total_bytes();
   return dict;

@@ -1,7 +1,9 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include "pipeline/decoded_cache.h"
 #include "pipeline/loader_types.h"
 #include "python/core/bind.h"
 #include "python/core/feed.h"
@@ -58,12 +60,18 @@ void bind_options(nb::module_& module) {
       .def_rw("pixels", &DecodeOptions::pixels)
       .def_rw("exif", &DecodeOptions::exif)
       .def_rw("max_pixels", &DecodeOptions::max_pixels);
+  nb::class_<DecodedCache>(module, "DecodedCache")
+      .def(nb::new_([](const std::string& folder, int64_t bytes) {
+             return std::make_shared<DecodedCache>(DecodedCacheOptions{folder, bytes});
+           }),
+           nb::arg("folder"), nb::arg("bytes"));
   nb::class_<FeedOptions>(module, "FeedOptions")
       .def(nb::init<>())
       .def_rw("workers", &FeedOptions::workers)
       .def_rw("io_threads", &FeedOptions::io_threads)
       .def_rw("decode", &FeedOptions::decode)
       .def_rw("seek_index", &FeedOptions::seek_index)
+      .def_rw("cache", &FeedOptions::cache, nb::arg().none())
       .def_rw("on_bad_sample", &FeedOptions::on_bad_sample)
       .def_rw("max_bad", &FeedOptions::max_bad);
   nb::class_<ShareOptions>(module, "ShareOptions")

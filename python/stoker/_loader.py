@@ -15,6 +15,7 @@ from stoker import _core
 from stoker._batch import Batch
 from stoker._blend import Blend
 from stoker._choice import MAX_PIXELS
+from stoker._decoded_cache import DecodedCache
 from stoker._devices import device_name
 from stoker._epoch import Epoch
 from stoker._image_format import image_format
@@ -60,6 +61,8 @@ class Loader:
             what is not there yet while it goes through the first epoch (about 0.3 % of the images'
             bytes, if epochs is not 1); 'off'; or the path of a file that stoker.index() made.
             RuntimeError if that cannot be read.
+        cache: a stoker.DecodedCache keeps what decoding gives of a part of the samples, where the
+            rows of a recipe allow it (evaluation, small images). Several Loaders may have the same.
         metadata: a function of (name, label) for Batch.metadata; it does not slow down the pixels.
 
     A function of your own
@@ -148,6 +151,7 @@ class Loader:
         exif: str = "ignore",
         max_pixels: int = MAX_PIXELS,
         seek_index: str | os.PathLike[str] = "auto",
+        cache: DecodedCache | None = None,
         on_bad: str = "substitute",
         max_bad: float = 0.05,
         quarantine: str | os.PathLike[str] | None = None,
@@ -184,6 +188,7 @@ class Loader:
             exif=exif,
             max_pixels=max_pixels,
             seek_index=seek_index,
+            cache=cache,
             on_bad=on_bad,
             max_bad=max_bad,
             quarantine=quarantine,
@@ -329,6 +334,10 @@ class Loader:
         'share': rows 'taken' from other processes, 'given' to them, and decoded 'alone'; blocks
         'taken_over' from a process that died or was late, or 'spoilt' by it; 'waited_s' for those
         behind.
+        With a cache, 'cache': 'hits' and 'misses' (rows that were made of what it keeps, and
+        others), 'places' of 'samples' and the 'place_bytes' of each, 'found' (pictures that were
+        there when the feed began), 'kept' and 'kept_bytes' (written by this process), 'folder'
+        ('': in memory) and 'problem' (why nothing more is kept; '': it is).
         staging's input_wait_s is how long next() waited for the feed.
         """
         return self._feed.get().stats()
@@ -336,7 +345,8 @@ class Loader:
     def memory_plan(self) -> dict[str, int]:
         """Returns bytes: ring (pinned, or on the host), slots (on the device: slots and normalised
         images), scratch (an upper bound for the workers), share (shared memory, once for all
-        processes that share), total, and frame, which a progressive
+        processes that share), cache (decoded pictures in memory, once all are there), store
+        (samples fetched ahead), total, and frame, which a progressive
         JPEG, an interlaced PNG, ... of max_pixels may need in addition.
         """
         return self._feed.get().memory_plan()

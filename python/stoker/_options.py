@@ -6,6 +6,7 @@ import os
 
 from stoker import _core
 from stoker._choice import LAST_BATCH, ON_BAD, choose, decode_options
+from stoker._decoded_cache import DecodedCache, core_of
 from stoker._process_group import rank_and_world
 
 
@@ -38,6 +39,7 @@ def loader_options(
     exif: str,
     max_pixels: int,
     seek_index: str | os.PathLike[str],
+    cache: DecodedCache | None,
     on_bad: str,
     max_bad: float,
     quarantine: str | os.PathLike[str] | None,
@@ -71,6 +73,7 @@ def loader_options(
     options.epochs = -1.0 if epochs is None else _positive("epochs", epochs)
     options.feed.decode = decode_options(pixels, exif, max_pixels)
     options.feed.seek_index = os.fspath(seek_index)
+    options.feed.cache = core_of(cache)
     options.feed.on_bad_sample = choose("on_bad", on_bad, ON_BAD)
     options.feed.max_bad = _number("max_bad", max_bad)
     options.quarantine_file = "" if quarantine is None else os.fspath(quarantine)
