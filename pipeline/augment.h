@@ -24,6 +24,7 @@
 #include "pipeline/augment/pixel_operation.h"
 #include "pipeline/augment/stage.h"
 #include "pipeline/augment/view.h"
+#include "pipeline/decoded_picture.h"
 #include "pipeline/mix.h"
 #include "pipeline/random_key.h"
 
@@ -115,6 +116,15 @@ class Augmenter {
   bool file_pieces(const FilePieces& file, uint64_t seed, int64_t epoch, int64_t sample,
                    std::span<const MutableImageView> outs, Size& source,
                    std::span<const uint8_t> seek_index);
+  // From now on, keeps the decoded picture of each file's one row if it has this form, which
+  // outlives the rows; null: of none. The rows' bytes do not depend on it.
+  void keep_decoded(const DecodedForm* form);
+  // Returns the picture of the last row; without pixels: none was kept.
+  const DecodedPicture& decoded() const;
+  // Does the same as file_row() with a picture that was kept of the file. Returns false if the row
+  // shows something else; then file_row() says the rest.
+  bool decoded_row(const DecodedPicture& picture, uint64_t seed, int64_t epoch, int64_t sample,
+                   MutableImageView out);
   // The same as file_row() for raw pixels: planar or (height, width, 3). `next`: the bytes of the
   // row after this one, which are prefetched into the cache; may be empty.
   DecodeStatus raw_row(std::span<const uint8_t> bytes, bool planar, Size size, uint64_t seed,

@@ -38,10 +38,23 @@ Box joined(const Box& a, const Box& b) {
           std::max(a.y + a.height, b.y + b.height) - top};
 }
 
+// What shows a whole image as it is.
+CropSpec whole_of(Size size) {
+  const Box whole{0, 0, size.width, size.height};
+  return {whole, size, whole};
+}
+
 bool is_whole(const DecodePlan& plan, Size source) {
   const CropSpec& crop = plan.crop;
   return crop.crop == Box{0, 0, source.width, source.height} && crop.resized == source &&
          crop.window == crop.crop;
+}
+
+void copy_lines(ImageView from, MutableImageView to) {
+  for (int y = 0; y < from.height; ++y) {
+    std::copy_n(from.data + y * from.stride_bytes, 3 * static_cast<size_t>(from.width),
+                to.data + y * to.stride_bytes);
+  }
 }
 
 // A shuffled epoch accesses the source's memory at random: the next sample is prefetched while one
@@ -58,6 +71,7 @@ void prefetch(std::span<const uint8_t> bytes) {
 struct Augmenter::Impl {
   Impl(const AugmentSpec& augment, const DecodeOptions& decode)
       : spec(augment),
+        pixels(decode.pixels),
         decoder(decode),
         resize(decode.pixels),
         runner(decode.pixels, decode.max_pixels) {
@@ -115,8 +129,8 @@ struct Augmenter::Impl {
     if (shared) {
       const Size size{box.width, box.height};
       const Box whole{0, 0, box.width, box.height};
-      decoded = view_of(rgb_pixels, size);
-      status = decode(CropSpec{box, size, whole}, decoded);
+      shared_image = view_of(rgb_pixels, size);
+      status = decode(CropSpec{box, size, whole}, shared_image);
     }
     for (int view = 0; view < spec.views() && status.ok(); ++view) {
       std::swap(draws, view_draws[static_cast<size_t>(view)]);
@@ -126,7 +140,7 @@ struct Augmenter::Impl {
         Box crop = plan.crop.crop;
         crop.x -= box.x;
         crop.y -= box.y;
-        resize.run(crop_of(decoded, crop), plan.crop, target);
+        resize.run(crop_of(shared_image, crop), plan.crop, target);
         return DecodeStatus{};
       });
     }
@@ -141,7 +155,60 @@ struct Augmenter::Impl {
     const DecodeStatus status = decoder.info(header, info);
     if (!status.ok()) return status;
     source = info.size;
-    return views(source, seed, epoch, sample, outs, decode);
+    decoded = {};
+    if (form == nullptr || outs.size() > 1) {
+      return views(source, seed, epoch, sample, outs, decode);
+    }
+    return views(source, seed, epoch, sample, outs,
+                 [&](const CropSpec& crop, MutableImageView target) {
+                   return form->is_whole ? decode_whole(source, crop, target, decode)
+                                         : decode_row(source, crop, target, decode);
+                 });
+  }
+
+  // Decodes what a row shows, and keeps it. A flip is a mirror, of fast pixels, too.
+  template <typename Decode>
+  DecodeStatus decode_row(Size source, const CropSpec& crop, MutableImageView target,
+                          Decode decode) {
+    const DecodeStatus status = decode(crop, target);
+    const Size size{target.width, target.height};
+    if (!status.ok() || size != form->size) return status;
+    const MutableImageView kept = view_of(decoded_pixels, size);
+    copy_lines(target, kept);
+    if (crop.flip) flip_horizontal(kept);
+    decoded = {source, crop, {kept.data, image_bytes(size)}};
+    decoded.crop.flip = false;
+    return status;
+  }
+
+  // Decodes the whole image, and keeps it.
+  template <typename Decode>
+  DecodeStatus decode_whole(Size source, const CropSpec& crop, MutableImageView target,
+                            Decode decode) {
+    if (source != form->size) return decode(crop, target);
+    const CropSpec whole = whole_of(source);
+    const MutableImageView kept = view_of(decoded_pixels, source);
+    // What a row shows may be whole where the image is not.
+    if (!decode(whole, kept).ok()) return decode(crop, target);
+    decoded = {source, whole, {kept.data, image_bytes(source)}};
+    show(decoded, crop, target);
+    return {};
+  }
+
+  // Makes what the decoder makes of the file. Returns false if the picture has not what it needs.
+  bool show(const DecodedPicture& picture, const CropSpec& crop, MutableImageView target) {
+    const Size size{picture.crop.window.width, picture.crop.window.height};
+    const ImageView image{picture.pixels.data(), size.width, size.height,
+                          ptrdiff_t{3} * size.width};
+    if (shows_the_same(picture.crop, crop)) {
+      copy_lines(image, target);
+      if (crop.flip) flip_horizontal(target);
+      return true;
+    }
+    const bool has_all = shows_the_same(picture.crop, whole_of(picture.source));
+    if (!has_all || pixels == PixelPolicy::fast) return false;
+    resize.run(crop_of(image, crop.crop), crop, target);
+    return true;
   }
 
   // Calls `produce(view)` for the cropped, resized image, shifts it, and runs the other steps.
@@ -179,6 +246,7 @@ struct Augmenter::Impl {
   }
 
   AugmentSpec spec;  // constant after construction
+  const PixelPolicy pixels;
   ImageDecoder decoder;
   PillowResize resize;
   StepRunner runner;
@@ -187,7 +255,10 @@ struct Augmenter::Impl {
   std::vector<Draws> view_draws;          // of the current row's views
   std::vector<uint8_t> unshifted_pixels;  // what the decoder made, before it is shifted
   std::vector<uint8_t> rgb_pixels;        // what views share, or a planar image, interleaved
-  MutableImageView decoded;               // what views share
+  MutableImageView shared_image;          // the same as a view
+  const DecodedForm* form = nullptr;      // of what is kept, or null
+  std::vector<uint8_t> decoded_pixels;    // of what is kept
+  DecodedPicture decoded;                 // what is kept of the current row's file
   bool marked = false;
   Marks marks;
 };
@@ -281,6 +352,23 @@ DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Siz
   return impl_->run();
 }
 
+void Augmenter::keep_decoded(const DecodedForm* form) {
+  impl_->form = form;
+  impl_->decoded = {};
+}
+const DecodedPicture& Augmenter::decoded() const { return impl_->decoded; }
+
+bool Augmenter::decoded_row(const DecodedPicture& picture, uint64_t seed, int64_t epoch,
+                            int64_t sample, MutableImageView out) {
+  const DecodeStatus missing{DecodeCode::unsupported, -1, "the picture does not show it"};
+  return impl_
+      ->views(picture.source, seed, epoch, sample, {&out, 1},
+              [&](const CropSpec& crop, MutableImageView target) {
+                return impl_->show(picture, crop, target) ? DecodeStatus{} : missing;
+              })
+      .ok();
+}
+
 void Augmenter::record_places() { impl_->decoder.record_places(); }
 std::span<const uint8_t> Augmenter::recorded_index() const {
   return impl_->decoder.recorded_index();
@@ -292,7 +380,8 @@ const Augmenter::Marks& Augmenter::marks() const { return impl_->marks; }
 int64_t Augmenter::scratch_bytes() const {
   return impl_->decoder.scratch_bytes() + impl_->resize.scratch_bytes() +
          impl_->runner.scratch_bytes() + impl_->draws.bytes() +
-         static_cast<int64_t>(impl_->unshifted_pixels.capacity() + impl_->rgb_pixels.capacity());
+         static_cast<int64_t>(impl_->unshifted_pixels.capacity() + impl_->rgb_pixels.capacity() +
+                              impl_->decoded_pixels.capacity());
 }
 
 }  // namespace stoker

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "pipeline/busy_rows.h"
 #include "pipeline/read_ahead.h"
 #include "staging/mutex.h"
 
@@ -165,6 +166,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
   std::unique_ptr<flow::function_node<FillTicket>> fill_node;
   std::unique_ptr<Seats> seats;
   std::vector<std::thread> io_threads;
+  std::unique_ptr<BusyRows> busy;  // of `shared`
   std::thread driver;
 
   Impl(RowFiller& filler_in, std::vector<PinnedRing*> rings_in, const FeedGraphOptions& options_in)
@@ -173,9 +175,12 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
         options(options_in),
         depth(rings[0]->capacity()),
         rows(rings[0]->layout().shape().rows),
-        rows_per_ticket(choose_rows_per_ticket(
-            filler, rows, int64_t{rows} * depth * static_cast<int64_t>(rings.size()),
-            options.workers)),
+        rows_per_ticket(
+            options.shared
+                ? options.shared->rows_per_block()
+                : choose_rows_per_ticket(filler, rows,
+                                         int64_t{rows} * depth * static_cast<int64_t>(rings.size()),
+                                         options.workers)),
         // Only our threads may execute tasks: the workers, and the thread that destroys the graph.
         arena(threads() + 1, threads() + 1) {
     for (size_t d = 0; d < rings.size(); ++d) filling.emplace_back(depth);
@@ -193,6 +198,10 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
       io_threads.emplace_back([this, i] { read_files(i); });
     }
     if (options.remote) options.remote->open(*this, rows_per_ticket);
+    if (options.shared) {
+      busy = std::make_unique<BusyRows>(*options.shared,
+                                        [this](const FillTicket& ticket) { put(ticket); });
+    }
     driver = std::thread([this] { drive(); });
   }
 
@@ -205,6 +214,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
                  range.rows);
       }
     }
+    if (busy) busy->close();
     if (read_ahead) read_ahead->close();
     for (std::thread& thread : io_threads) thread.join();
     graph->wait_for_all();
@@ -212,6 +222,10 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
   }
 
   int threads() const { return options.workers + options.spare_workers; }
+
+  static RowRange range_of(const FillTicket& ticket) {
+    return {ticket.step, ticket.device, ticket.first_row, ticket.rows};
+  }
 
   Filling& filling_of(const FillTicket& ticket) {
     return filling[ticket.device][ticket.step % depth];
@@ -223,6 +237,9 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     for (Step step = options.first_step; step < options.end_step; ++step) {
       for (size_t device = 0; device < rings.size(); ++device) {
         if (!wait_free(step, static_cast<int>(device))) return;
+        if (options.shared && device == 0) {
+          options.shared->rows().wait_for_others(step, [this] { return stopping.load(); });
+        }
         send(step, static_cast<int>(device));
       }
     }
@@ -247,7 +264,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
       return;
     }
     for (int row = 0; row < rows; row += rows_per_ticket) {
-      begin({step, device, row, std::min(rows_per_ticket, rows - row), -1});
+      begin({step, device, row, std::min(rows_per_ticket, rows - row)});
     }
   }
 
@@ -296,6 +313,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
         if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
         continue;
       }
+      if (options.shared && ticket.unit >= 0 && !is_to_be_read(ticket)) continue;
       try {
         if (ticket.unit >= 0) read_ahead->read(ticket, *filling_of(ticket).slab);
       } catch (...) {
@@ -303,6 +321,19 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
       }
       put(ticket);
     }
+  }
+
+  // Returns false if another process reads the ticket's samples, or has done so; then the ticket
+  // has gone on.
+  bool is_to_be_read(FillTicket& ticket) {
+    const SharedRows::Look look = options.shared->look(range_of(ticket));
+    if (look.found == SharedRows::Found::ours) ticket.claim = look.word;
+    const bool is_done = look.found == SharedRows::Found::done;
+    if (!is_done && look.found != SharedRows::Found::busy) return true;
+    read_ahead->give_back(ticket.unit);
+    ticket.unit = -1;
+    is_done ? put(ticket) : busy->add(ticket);
+    return false;
   }
 
   void put(const FillTicket& ticket) {
@@ -323,10 +354,13 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     int done = ticket.rows;
     if (!stopping.load(std::memory_order_relaxed)) {
       try {
-        done = fill_rows(ticket, *slab.slab, place);
+        done = options.shared ? fill_shared(ticket, *slab.slab, place)
+                              : fill_rows(ticket, *slab.slab, place);
       } catch (...) {
         stop(std::current_exception());
       }
+    } else if (ticket.claim != 0) {
+      options.shared->release(range_of(ticket), ticket.claim);
     }
     if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
     // If nothing was done, the slab may belong to another step by now.
@@ -338,6 +372,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
     rings[place.device]->commit(place.batch);
     if (options.remote) options.remote->batch_is_complete();
+    if (options.shared) options.shared->batch_is_complete(place);
     const SpanTimer mark(filler.tracer(), SpanKind::commit, place.step, place.device);
   }
 
@@ -351,12 +386,59 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     } else {
       const int done = filler.fill_cached(worker, slab, place, ticket.first_row, ticket.rows);
       note_hit(done == ticket.rows);
-      const FillTicket rest{ticket.step, ticket.device, ticket.first_row + done, ticket.rows - done,
-                            -1};
+      const FillTicket rest{ticket.step, ticket.device, ticket.first_row + done,
+                            ticket.rows - done};
       // If the feed was stopped, submit() refuses the rest, and these rows are left out.
       if (rest.rows > 0 && read_ahead->submit(rest)) return done;
     }
     return ticket.rows;
+  }
+
+  // The same for rows that are shared: all or none, because their samples are in memory together.
+  int fill_shared(FillTicket ticket, Slab& slab, const BatchPlace& place) {
+    RowWorker& worker = my_seat->worker;
+    const RowRange range = range_of(ticket);
+    while (ticket.claim == 0 && ticket.unit < 0) {
+      const auto [found, word] = options.shared->look(range);
+      if (found == SharedRows::Found::done) {
+        if (options.shared->take(worker, slab, range, word)) return ticket.rows;
+      } else if (found == SharedRows::Found::busy) {
+        busy->add(ticket);
+        return 0;
+      } else if (found == SharedRows::Found::ours) {
+        ticket.claim = word;
+      } else {
+        break;
+      }
+    }
+    if (ticket.claim == 0) {
+      const int done = fill_rows(ticket, slab, place);
+      options.shared->count_alone(done);
+      return done;
+    }
+    const bool is_filled =
+        options.shared->fill(worker, slab, range, ticket.claim,
+                             [this, &ticket](RowWorker& by, Slab& made, const BatchPlace& of_made) {
+                               return fill_made(ticket, by, made, of_made);
+                             });
+    if (is_filled) return ticket.rows;
+    ticket.claim = 0;  // an I/O thread looks for it again
+    return read_ahead->submit(ticket) ? 0 : ticket.rows;
+  }
+
+  // Fills the ticket's rows from row 0 on; returns false if their samples are not in memory.
+  bool fill_made(const FillTicket& ticket, RowWorker& worker, Slab& made, const BatchPlace& place) {
+    if (ticket.unit >= 0) {
+      filler.fill(worker, made, place, 0, read_ahead->samples(ticket));
+      return true;
+    }
+    if (!read_ahead) {
+      filler.fill(worker, made, place, 0, ticket.rows);
+      return true;
+    }
+    const bool is_hit = filler.fill_cached(worker, made, place, 0, ticket.rows) == ticket.rows;
+    note_hit(is_hit);
+    return is_hit;
   }
 
   void note_hit(bool hit) {

@@ -7,7 +7,7 @@
 //   memory go through the I/O threads first, and come back.
 //
 // Design decisions (oneTBB 2021.8, each measured or observed):
-// - The message is a ticket of 24 bytes, without pixels. A ticket has several rows when rows are
+// - The message is a ticket of 32 bytes, without pixels. A ticket has several rows when rows are
 //   small, because a message costs 0.1-0.8 us, and whole pairs of rows that are mixed.
 // - The workers are our own threads in an arena, exactly `workers` of them: TBB's own pool is
 //   shared by the process and limited to the number of cores, so two loaders would take each
@@ -18,6 +18,10 @@
 //   at once, as early as possible.
 // - I/O threads put into the fill node directly: they have their own buffer pool, so they need
 //   nothing that async_node's gateway would add.
+// - Rows that another process is decoding (SharedFiller) wait outside the graph, where one thread
+//   looks for all of them; so a worker does other rows meanwhile. A ticket is looked for by whoever
+//   is about to read its samples, a worker or an I/O thread, so that nothing is claimed before it
+//   is begun.
 // - There is no limiter_node: the ring's step credits bound the steps under way.
 // - Bodies never throw: an error of the environment (no memory) stops the rings with that error.
 //
@@ -32,6 +36,7 @@
 
 #include "pipeline/remote_rows.h"
 #include "pipeline/row_filler.h"
+#include "pipeline/shared_filler.h"
 #include "staging/pinned_ring.h"
 
 namespace stoker {
@@ -45,6 +50,9 @@ struct FeedGraphOptions {
   // Rows that others may fill, or null. They outlive the graph. With them a message of the graph
   // holds no rows: a worker takes those that are first by then.
   RemoteRows* remote = nullptr;
+  // Through which rows are shared with other processes, or null; not with `remote`. It outlives the
+  // graph.
+  SharedFiller* shared = nullptr;
 };
 
 class FeedGraph {

@@ -51,6 +51,44 @@ uint64_t rows_fingerprint(const Source& source, const AugmentSpec& augment,
   return text_digest(text);
 }
 
+std::string rows_facts(const Source& source, const AugmentSpec& augment,
+                       const LoaderOptions& options, int devices, const DeviceEdits& edits) {
+  const DecodeOptions& decode = options.feed.decode;
+  const EpochGrid& grid = options.grid;
+  std::string text;
+  const auto add = [&](const char* what, const std::string& value) {
+    text += std::string(what) + ": " + value + "\n";
+  };
+  const auto number = [&](const char* what, int64_t value) { add(what, std::to_string(value)); };
+  add("version", STOKER_VERSION);
+  number("number of samples", source.size());
+  add("digest of the labels", hex64(source.labels_digest()));
+  add("digest of the names", hex64(source.fingerprint()));
+  if (!source.targets().empty()) add("digest of the targets", hex64(source.targets_digest()));
+  add("augment", augment.describe());
+  add("seed", std::to_string(options.seed));
+  add("order", options.order     ? options.order->describe()
+               : options.shuffle ? "shuffled"
+                                 : "as they lie");
+  number("last_batch", static_cast<int>(options.last_batch));
+  number("batch_size", options.batch_size);
+  number("parts", options.parts);
+  number("rank", options.rank);
+  number("world", options.world);
+  number("number of devices", devices);
+  number("first_epoch_offset", options.first_epoch_offset);
+  add("grid", std::to_string(grid.epoch) + ", " + std::to_string(grid.step) + ", " +
+                  std::to_string(grid.position));
+  number("pixels", static_cast<int>(decode.pixels));
+  number("exif", static_cast<int>(decode.exif));
+  number("max_pixels", decode.max_pixels);
+  number("digests", options.digests);
+  number("erasing left to the device", edits.erases);
+  number("mixing left to the device", edits.mixes);
+  number("steps shared", options.share.steps);
+  return text;
+}
+
 int64_t global_batch(const LoaderOptions& options, int64_t devices) {
   return int64_t{options.batch_size} * devices * options.world * options.parts;
 }

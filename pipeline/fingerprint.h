@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "pipeline/augment.h"
 #include "pipeline/device_edits.h"
@@ -23,6 +24,10 @@ uint64_t resume_fingerprint(const Source& source, const LoaderOptions& options, 
 // the above, the version of stoker, and what is left for the devices.
 uint64_t rows_fingerprint(const Source& source, const AugmentSpec& augment,
                           const LoaderOptions& options, int devices, const DeviceEdits& edits);
+
+// Returns in words what rows_fingerprint() covers, a line "what: value" each.
+std::string rows_facts(const Source& source, const AugmentSpec& augment,
+                       const LoaderOptions& options, int devices, const DeviceEdits& edits);
 
 // Samples of a step, over all devices of all ranks.
 int64_t global_batch(const LoaderOptions& options, int64_t devices);

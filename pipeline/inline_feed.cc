@@ -2,8 +2,8 @@
 
 namespace stoker {
 
-InlineFeed::InlineFeed(RowFiller& filler, std::vector<PinnedRing*> rings)
-    : filler_(filler), rings_(std::move(rings)), filled_(rings_.size(), -1) {
+InlineFeed::InlineFeed(RowFiller& filler, std::vector<PinnedRing*> rings, SharedFiller* shared)
+    : filler_(filler), shared_(shared), rings_(std::move(rings)), filled_(rings_.size(), -1) {
   for (size_t i = 0; i < rings_.size(); ++i) {
     workers_.push_back(std::make_unique<RowWorker>(filler));
   }
@@ -16,7 +16,11 @@ void InlineFeed::fill(Step step, int device) {
   Slab& slab = ring.begin(step);
   const BatchPlace place = filler_.place(step, device);
   try {
-    filler_.fill(*workers_[device], slab, place, 0, ring.layout().shape().rows);
+    if (shared_) {
+      shared_->fill_batch(*workers_[device], slab, place, [&ring] { return ring.stopped(); });
+    } else {
+      filler_.fill(*workers_[device], slab, place, 0, ring.layout().shape().rows);
+    }
     filler_.finish(slab, place);
   } catch (...) {
     for (PinnedRing* each : rings_) each->stop(std::current_exception());

@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "pipeline/row_filler.h"
+#include "pipeline/shared_filler.h"
 #include "staging/pinned_ring.h"
 
 namespace stoker {
 
 class InlineFeed {
  public:
-  // filler and rings (one per device) must outlive the feed.
-  InlineFeed(RowFiller& filler, std::vector<PinnedRing*> rings);
+  // filler, rings (one per device) and `shared`, which may be null, must outlive the feed.
+  InlineFeed(RowFiller& filler, std::vector<PinnedRing*> rings, SharedFiller* shared = nullptr);
   InlineFeed(const InlineFeed&) = delete;
   InlineFeed& operator=(const InlineFeed&) = delete;
 
@@ -25,6 +26,7 @@ class InlineFeed {
 
  private:
   RowFiller& filler_;
+  SharedFiller* const shared_;
   const std::vector<PinnedRing*> rings_;
   std::vector<std::unique_ptr<RowWorker>> workers_;  // one per device
   std::vector<Step> filled_;                         // the last step per device; -1: none

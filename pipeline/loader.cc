@@ -20,6 +20,7 @@
 #include "pipeline/quarantine.h"
 #include "pipeline/remote_rows.h"
 #include "pipeline/row_filler.h"
+#include "pipeline/shared_filler.h"
 #include "staging/allowed_cores.h"
 #include "staging/mutex.h"
 #include "staging/pinned_ring.h"
@@ -57,6 +58,7 @@ struct Loader::Impl {
   std::vector<std::unique_ptr<RowEditor>> editors;  // one per device, or none
   std::vector<std::unique_ptr<Stager>> stagers;
   std::unique_ptr<LookAhead> look_ahead;  // of a source in a store, or null
+  std::unique_ptr<SharedFiller> shared;
   std::optional<InlineFeed> inline_feed;
   std::shared_ptr<RemoteRows> remote;
   std::unique_ptr<FeedGraph> graph;  // it fills slabs until it is destroyed
@@ -101,15 +103,18 @@ struct Loader::Impl {
           edits.any() ? editors[stagers.size()].get() : nullptr));
       each_ring.push_back(rings.back().get());
     }
+    // Where others fill rows, too, nobody knows which samples will be read here: none is announced.
     if (options.remote_rows) {
-      // Nobody knows which samples will be read here: none is fetched before.
       remote = std::make_shared<RemoteRows>(remote_options(source, augment));
+    } else if (!options.share.name.empty()) {
+      shared = std::make_unique<SharedFiller>(filler, source, augment, options,
+                                              static_cast<int>(devices.size()), edits);
     } else {
       look_ahead = source.look_ahead(FeedSequence(filler, static_cast<int>(devices.size()),
                                                   options.batch_size, first_batch, end_batch));
     }
     if (workers == 0 && !remote) {
-      inline_feed.emplace(filler, each_ring);
+      inline_feed.emplace(filler, each_ring, shared.get());
       return;
     }
     const bool files = source.encoding() == SampleEncoding::image_file;
@@ -121,7 +126,8 @@ struct Loader::Impl {
                          .io_threads = files ? options.feed.io_threads : 0,
                          .first_step = first_batch,
                          .end_step = end_batch,
-                         .remote = remote.get()});
+                         .remote = remote.get(),
+                         .shared = shared.get()});
   }
 
   ~Impl() { stop(nullptr); }
@@ -297,9 +303,14 @@ MemoryPlan Loader::memory_plan() const {
       impl_->inline_feed ? devices : std::max(impl_->workers, 1) + impl_->spare_workers;
   plan.scratch_bytes =
       threads * (worker_scratch_bytes(filler.source(), filler.worker_augment(), filler.decode()) +
-                 converted * (mixes ? 2 : 1)) +
+                 converted * (mixes ? 2 : 1) + filler.decoded_rows().scratch_bytes()) +
       filler.seek_indexes().table_bytes() +
       (impl_->graph ? impl_->graph->file_bytes() : devices * filler.worker_file_bytes());
+  if (impl_->shared) {
+    plan.share_bytes = impl_->shared->shared_bytes();
+    plan.scratch_bytes += threads * impl_->shared->message_bytes();
+  }
+  plan.cache_bytes = filler.decoded_rows().memory_bytes();
   plan.store_bytes = filler.source().look_ahead_bytes();
   plan.frame_bytes =
       threads * worker_frame_bytes(filler.source(), filler.augment(), filler.decode());
@@ -315,8 +326,10 @@ LoaderStats Loader::stats() const {
   for (const auto& ring : impl_->rings) stats.rings.push_back(ring->stats().snapshot());
   for (const auto& stager : impl_->stagers) stats.staging.push_back(stager->stats().snapshot());
   if (impl_->remote) stats.remote = impl_->remote->stats();
+  if (impl_->shared) stats.share = impl_->shared->stats();
   stats.bad_samples = impl_->quarantine.bad_samples();
   stats.seek_index = impl_->filler.seek_indexes().use();
+  stats.cache = impl_->filler.decoded_rows().stats();
   stats.seek_recorded = impl_->filler.seek_indexes().recorded();
   return stats;
 }

@@ -1,5 +1,6 @@
 #include "pipeline/loader_options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ void check_options(const LoaderOptions& options, int64_t devices) {
   }
   require(!options.remote_rows || options.parts == 1, "parts",
           " is " + std::to_string(options.parts) + ", must be 1 if other processes fill rows");
+  require(!options.remote_rows || !options.feed.cache, "cache",
+          " keeps decoded pictures, and there are none of rows that other processes fill");
   require_range("io_threads", options.feed.io_threads, 0, kMaxThreads);
   require_range("world", options.world, 1, 1 << 20);
   require(options.rank >= 0 && options.rank < options.world, "rank",
@@ -53,6 +56,31 @@ void check_options(const LoaderOptions& options, int64_t devices) {
           " is " + std::to_string(options.first_epoch_offset) + ", must not be negative");
   require(options.feed.decode.max_pixels >= 1, "decode.max_pixels",
           " is " + std::to_string(options.feed.decode.max_pixels) + ", must be at least 1");
+}
+
+constexpr size_t kMaxName = 100;
+
+void check_share(const Source& source, const LoaderOptions& options) {
+  const std::string& name = options.share.name;
+  if (name.empty()) return;
+  const bool is_name = std::all_of(name.begin(), name.end(), [](unsigned char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+           (letter >= '0' && letter <= '9') || letter == '_' || letter == '-' || letter == '.';
+  });
+  require(is_name && name.size() <= kMaxName, "share",
+          " is \"" + name.substr(0, 2 * kMaxName) + "\", must be at most " +
+              std::to_string(kMaxName) + " letters, digits, '_', '-' and '.'");
+  require_range("share.steps", options.share.steps, 1, 1 << 16);
+  require(options.share.wait_s >= 0 && options.share.wait_s <= 1e6, "share.wait_s",
+          " is " + std::to_string(options.share.wait_s) + ", must be 0 to 1000000 seconds");
+  require(!options.remote_rows, "share",
+          " is \"" + name +
+              "\", but other machines fill rows, too (remote): rows are shared by one machine's "
+              "processes, or filled by others, not both");
+  require(
+      !source.store_stats(), "share",
+      " is \"" + name + "\", but the samples of " + source.root() +
+          " are in a store, and each process would fetch all of them: copy them to this machine");
 }
 
 // Partners must be in the same batch of the same device.
@@ -124,6 +152,7 @@ void check_loader(const Source& source, const AugmentSpec& augment,
             " is for host devices, " + devices[i]->name() + " converts what it was given");
   }
   check_options(options, static_cast<int64_t>(devices.size()));
+  check_share(source, options);
   const bool raw = source.encoding() != SampleEncoding::image_file;
   augment.validate_for(raw ? std::optional(source.raw_size()) : std::nullopt);
   if (augment.mix.on()) check_mix(source, options);

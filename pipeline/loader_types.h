@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 namespace stoker {
 
 struct MeasureHooks;
+class DecodedCache;
 
 enum class OnBadSample : uint8_t {
   substitute,  // another sample's pixels, weight 0, quarantined
@@ -51,8 +53,22 @@ struct FeedOptions {
   // (of at most 2^24 samples).
   // The pixels do not depend on it.
   std::string seek_index = "auto";
+  // Keeps what decoding gives of a fixed part of the samples (pipeline/decoded_cache.h). Several
+  // Loaders may have the same. Null: none. The pixels do not depend on it.
+  std::shared_ptr<DecodedCache> cache{};
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
+};
+
+// Several processes of one machine that are given the same data and options decode each row once
+// (share/README.md). They need not begin or end together.
+struct ShareOptions {
+  std::string name{};  // the same in all of them: letters, digits, '_', '-', '.'; "": not shared
+  // So many steps lie in shared memory. Who is further behind than that decodes by itself.
+  int steps = 8;
+  // Who is ahead waits for those that it would leave so far behind, for a tenth of its time at
+  // most: so many seconds, which fill up again at that rate. 0: never.
+  double wait_s = 10;
 };
 
 struct LoaderOptions {
@@ -94,6 +110,7 @@ struct LoaderOptions {
   // Other processes may fill rows, through Loader::remote_rows(). Without workers these fill all
   // but what they gave up. Steps have one part.
   bool remote_rows = false;
+  ShareOptions share{};             // not with remote_rows, nor for a source in a store
   Tracer* tracer = nullptr;         // takes spans and outlives the Loader; null: no tracing
   MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); mostly null
 };
@@ -148,12 +165,30 @@ struct MemoryPlan {
   // Files of more than 1 MiB add their size while they are under way.
   int64_t scratch_bytes = 0;
   int64_t store_bytes = 0;  // samples of a store that are fetched before they are read
+  int64_t share_bytes = 0;  // shared memory of LoaderOptions::share, once for all its processes
+  int64_t cache_bytes = 0;  // decoded pictures that are kept in memory, once all are there
   // Not in the total: what all workers together need in addition while each decodes a progressive
   // JPEG, an interlaced PNG, ... of max_pixels. Lower max_pixels if the data may hold such images
   // and memory is short.
   int64_t frame_bytes = 0;
-  int64_t total_bytes() const { return ring_bytes + slot_bytes + scratch_bytes + store_bytes; }
+  int64_t total_bytes() const {
+    return ring_bytes + slot_bytes + scratch_bytes + store_bytes + share_bytes + cache_bytes;
+  }
 };
+
+// Of FeedOptions::cache.
+struct DecodedCacheStats {
+  int64_t samples = 0;               // of the data set
+  int64_t places = 0;                // so many of them have a place
+  int64_t place_bytes = 0;           // of each place
+  int64_t found = 0;                 // samples that were there when the Loader began
+  int64_t hits = 0, misses = 0;      // rows made of what is kept, and rows made of files
+  int64_t kept = 0, kept_bytes = 0;  // samples that this process has written, of all Loaders
+  std::string folder{};              // "": in memory
+  std::string problem{};             // why nothing more is kept; "": it is
+};
+// Returns one line: "640 of 1280 rows came from it (50.00%); ...".
+std::string describe(const DecodedCacheStats& stats);
 
 // Of RemoteRows.
 struct RemoteStats {
@@ -162,6 +197,16 @@ struct RemoteStats {
   int64_t given_up = 0;    // their rows were asked for again
   int64_t taken_back = 0;  // of those: because they were late
   int64_t refused = 0;     // deliveries of claims that had been given up
+};
+
+// Of LoaderOptions::share: rows, but for the last three.
+struct ShareStats {
+  int64_t taken = 0;       // that others had decoded
+  int64_t given = 0;       // decoded here, and put there for others
+  int64_t alone = 0;       // decoded here, and not put there: behind or ahead of the others, or bad
+  int64_t taken_over = 0;  // blocks whose owner had died or was late
+  int64_t spoilt = 0;      // blocks that were not what their owner had sealed
+  int64_t waited_ns = 0;   // for those behind
 };
 
 struct LoaderStats {
@@ -174,13 +219,15 @@ struct LoaderStats {
   std::vector<StageSnapshot> rings;    // per device; see PinnedRing::stats
   std::vector<StageSnapshot> staging;  // per device; see Stager::stats
   RemoteStats remote;                  // of LoaderOptions::remote_rows
+  ShareStats share;                    // of LoaderOptions::share
   int64_t bad_samples = 0;
   // Rows decoded with their image's index, indexes that did not fit, and bytes that were not read
   // because no row showed them.
   SeekUse seek_index;
   std::optional<StoreStats>
-      store;                  // of the source, which may have other readers; nullopt: no store
-  int64_t seek_recorded = 0;  // samples whose index was made or made longer on the way
+      store;  // of the source, which may have other readers; nullopt: no store
+  std::optional<DecodedCacheStats> cache;  // nullopt: the options have none
+  int64_t seek_recorded = 0;               // samples whose index was made or made longer on the way
 };
 
 }  // namespace stoker

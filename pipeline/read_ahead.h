@@ -23,7 +23,8 @@ struct FillTicket {
   int32_t device = 0;
   int32_t first_row = 0;
   int32_t rows = 0;
-  int32_t unit = -1;  // the unit of ReadAhead with the samples' bytes; -1: not read
+  int32_t unit = -1;   // the unit of ReadAhead with the samples' bytes; -1: not read
+  uint64_t claim = 0;  // of SharedFiller, by which other processes leave these rows to us; 0: none
 };
 
 class ReadAhead {

@@ -92,7 +92,8 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       target_bytes_(bytes_of_columns(source)),
       sampler_(sampler_options(source, options, devices)),
       quarantine_(quarantine),
-      seek_indexes_(source, options.feed.seek_index, options.epochs < 0 || options.epochs > 1) {}
+      seek_indexes_(source, options.feed.seek_index, options.epochs < 0 || options.epochs > 1),
+      decoded_rows_(source, worker_augment_, options.feed) {}
 
 BatchPlace RowFiller::place(Step batch, int device) const {
   const int64_t steps = sampler_.steps_per_epoch();
@@ -120,9 +121,11 @@ void RowFiller::plan(Slab& slab, const BatchPlace& place, int first, int count) 
 void RowFiller::read(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,
                      SampleBytes& out) {
   Span span = begin_read(slab, place, row);
-  out = {};
-  if (!read_pieces(slab, place, row, MayWait::yes, buffer, out)) {
-    out.status = source_.read(span.sample, buffer.file, out.bytes);
+  if (!read_decoded(place, span.sample, MayWait::yes, buffer, out)) {
+    if (!read_pieces(slab, place, row, MayWait::yes, buffer, out)) {
+      out.status = source_.read(span.sample, buffer.file, out.bytes);
+    }
+    decoded_rows_.was_read(span.sample);
   }
   end_read(span, SpanKind::read, out, read_stats_);
 }
@@ -130,14 +133,26 @@ void RowFiller::read(const Slab& slab, const BatchPlace& place, int row, SampleB
 bool RowFiller::read_cached(const Slab& slab, const BatchPlace& place, int row,
                             SampleBuffer& buffer, SampleBytes& out) {
   Span span = begin_read(slab, place, row);
-  out = {};
-  // If a file is in memory, its index nearly always is, too; it is a hundredth as large.
-  if (!read_pieces(slab, place, row, MayWait::no, buffer, out) &&
-      !source_.read_cached(span.sample, buffer.file, out.bytes)) {
-    return false;
+  if (!read_decoded(place, span.sample, MayWait::no, buffer, out)) {
+    // If a file is in memory, its index nearly always is, too; it is a hundredth as large.
+    if (!read_pieces(slab, place, row, MayWait::no, buffer, out) &&
+        !source_.read_cached(span.sample, buffer.file, out.bytes)) {
+      return false;
+    }
+    decoded_rows_.was_read(span.sample);
   }
   end_read(span, SpanKind::cached_read, out, cached_read_stats_);
   return true;
+}
+
+// Returns false, and notes what to do with the sample's file, if its picture is not kept.
+bool RowFiller::read_decoded(const BatchPlace& place, SampleId id, MayWait may_wait,
+                             SampleBuffer& buffer, SampleBytes& out) {
+  out = {};
+  decoded_rows_.reach(place.batch);
+  out.decoded = decoded_rows_.read(id, may_wait, buffer.file);
+  if (!out.is_decoded()) out.stamp_to_keep = decoded_rows_.stamp_to_keep(id);
+  return out.is_decoded();
 }
 
 bool RowFiller::read_pieces(const Slab& slab, const BatchPlace& place, int row, MayWait may_wait,
@@ -284,6 +299,13 @@ DecodeStatus RowFiller::augment_file(RowWorker& worker, const SampleBytes& sampl
   return status;
 }
 
+bool RowFiller::augment_decoded(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                                SampleId id, RowNote& note) {
+  const uint64_t seed = appearance_seed(seed_, note.appearance);
+  note.source = sample.decoded.source;
+  return worker.augmenter.decoded_row(sample.decoded, seed, epoch, id, worker.outs[0]);
+}
+
 bool RowFiller::augment_pieces(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                                SampleId id, RowNote& note) {
   const uint64_t seed = appearance_seed(seed_, note.appearance);
@@ -312,12 +334,21 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   SampleBytes sample = given;
   std::vector<uint8_t> whole;
   DecodeStatus status;
+  const bool is_hit = sample.is_decoded() && augment_decoded(worker, sample, place.epoch, id, note);
+  const bool is_kept = sample.stamp_to_keep.is_known();
+  if (is_kept) worker.augmenter.keep_decoded(decoded_rows_.form());
   const bool is_made =
-      sample.is_in_pieces() && augment_pieces(worker, sample, place.epoch, id, note);
-  if (sample.is_in_pieces() && !is_made) sample.status = source_.read(id, whole, sample.bytes);
+      is_hit || (sample.is_in_pieces() && augment_pieces(worker, sample, place.epoch, id, note));
+  const bool is_part = sample.is_decoded() || sample.is_in_pieces();
+  if (is_part && !is_made) sample.status = source_.read(id, whole, sample.bytes);
   read_targets(worker, slab, row, sample);
   if (sample.status.ok && !is_made) {
     status = augment_sample(worker, sample, place.epoch, id, note, next);
+  }
+  decoded_rows_.count(is_hit);
+  if (is_kept) {
+    if (status.ok()) decoded_rows_.keep(id, sample.stamp_to_keep, worker.augmenter.decoded());
+    worker.augmenter.keep_decoded(nullptr);
   }
   if (!sample.status.ok || !status.ok()) {
     note.bad = true;
@@ -341,7 +372,9 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
 
 // Returns where the u8 pixels of one of the row's views are made.
 uint8_t* RowFiller::pixels_of(RowWorker& worker, Slab& slab, int row, size_t view) const {
-  if (!views_[view].convert) return reinterpret_cast<uint8_t*>(stored_row(slab, view, row));
+  if (!views_[view].convert || worker.is_plain) {
+    return reinterpret_cast<uint8_t*>(stored_row(slab, view, row, worker.is_plain));
+  }
   const auto together = static_cast<size_t>(rows_together());
   worker.pixels.resize(row_bytes_ * together);
   return worker.pixels.data() + row_bytes_ * (static_cast<size_t>(row) % together) +
@@ -349,8 +382,9 @@ uint8_t* RowFiller::pixels_of(RowWorker& worker, Slab& slab, int row, size_t vie
 }
 
 // The views after the first are the last columns.
-std::byte* RowFiller::stored_row(const Slab& slab, size_t view, int row) const {
-  const size_t offset = views_[view].stored_bytes * static_cast<size_t>(row);
+std::byte* RowFiller::stored_row(const Slab& slab, size_t view, int row, bool is_plain) const {
+  const size_t bytes = is_plain ? views_[view].row_bytes : views_[view].stored_bytes;
+  const size_t offset = bytes * static_cast<size_t>(row);
   if (view == 0) return reinterpret_cast<std::byte*>(slab.images) + offset;
   const size_t first = target_bytes_.size() + (mixes_ ? kMixColumns : 0);
   return slab.targets[first + view - 1] + offset;
@@ -407,7 +441,7 @@ void RowFiller::complete(RowWorker& worker, Slab& slab, int row) const {
       const uint64_t of_view = pixel_digest({pixels, view.row_bytes});
       digest = number == 0 ? of_view : joined_digest(digest, of_view);
     }
-    if (!view.convert) continue;
+    if (!view.convert || worker.is_plain) continue;
     NormaliseArgs args = *view.convert;
     args.images = pixels;
     args.out = stored_row(slab, number, row);

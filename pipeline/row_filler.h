@@ -15,6 +15,7 @@
 
 #include "decode/file_pieces.h"
 #include "pipeline/augment.h"
+#include "pipeline/decoded_rows.h"
 #include "pipeline/device_edits.h"
 #include "pipeline/loader_types.h"
 #include "pipeline/quarantine.h"
@@ -56,6 +57,8 @@ struct RowWorker {
   std::vector<MutableImageView> outs;  // the current row's views
   SampleTargets targets;               // of the current row
   std::vector<BadSample>* bad_samples = nullptr;  // where they go; null: to the quarantine
+  bool is_plain = false;           // rows stay u8, in a slab of that form (row_message.h)
+  std::vector<std::byte> message;  // of such rows, which others share
 };
 
 // Identifies the batch of a slab.
@@ -76,6 +79,9 @@ struct SampleBytes {
   FilePieces pieces;                    // file_bytes is 0 unless the sample was read in pieces
   std::span<const uint8_t> seek_index;  // empty: none
   bool stamp_is_old = false;            // of the index; the file may have changed
+  DecodedPicture decoded;               // what is kept of it; without pixels: its file was read
+  FileStamp stamp_to_keep;              // known: its picture shall be kept
+  bool is_decoded() const { return !decoded.pixels.empty(); }
   bool is_in_pieces() const { return pieces.file_bytes > 0; }
 };
 
@@ -132,11 +138,15 @@ class RowFiller {
   StageStats& cached_read_stats() { return cached_read_stats_; }  // those read by fill_cached()
   StageStats& decode_stats() { return decode_stats_; }            // items: rows filled
   const SeekIndexes& seek_indexes() const { return seek_indexes_; }
+  const DecodedRows& decoded_rows() const { return decoded_rows_; }
+  DecodedRows& decoded_rows() { return decoded_rows_; }
 
  private:
   // Returns false if the sample is not in memory; nothing was read then.
   bool read_cached(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,
                    SampleBytes& out);
+  bool read_decoded(const BatchPlace& place, SampleId id, MayWait may_wait, SampleBuffer& buffer,
+                    SampleBytes& out);
   // Reads what the row shows, by the sample's index; false: the whole sample is to be read.
   bool read_pieces(const Slab& slab, const BatchPlace& place, int row, MayWait may_wait,
                    SampleBuffer& buffer, SampleBytes& out);
@@ -159,11 +169,13 @@ class RowFiller {
   void substitute(RowWorker& worker, int64_t epoch, SampleId id, RowNote& note);
   DecodeStatus augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                               SampleId id, RowNote& note, std::span<const uint8_t> next);
+  bool augment_decoded(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,
+                       RowNote& note);
   bool augment_pieces(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,
                       RowNote& note);
   DecodeStatus augment_file(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                             SampleId id, RowNote& note);
-  std::byte* stored_row(const Slab& slab, size_t view, int row) const;
+  std::byte* stored_row(const Slab& slab, size_t view, int row, bool is_plain = false) const;
   void report(RowWorker& worker, const BatchPlace& place, int row, SampleId id,
               const SampleBytes& sample, const DecodeStatus& status);
 
@@ -188,6 +200,7 @@ class RowFiller {
   const Sampler sampler_;
   Quarantine& quarantine_;
   SeekIndexes seek_indexes_;
+  DecodedRows decoded_rows_;
   StageStats read_stats_;
   StageStats cached_read_stats_;
   StageStats decode_stats_;

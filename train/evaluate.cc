@@ -300,7 +300,8 @@ EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
 
   Score own;
   for (const Score& score : scores) own.add(score);
-  own.bad = loader.stats().bad_samples;
+  const LoaderStats stats = loader.stats();
+  own.bad = stats.bad_samples;
   const Score total = over_processes(own, options.processes);
   EvalResult result;
   result.samples = total.samples;
@@ -313,6 +314,7 @@ EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
   result.loss = total.loss / count;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   result.images_per_second = static_cast<double>(total.samples) / result.seconds;
+  result.cache = stats.cache;
   return result;
 }
 

@@ -25,7 +25,8 @@ struct EvalResult {
   int64_t bad = 0;      // could not be read or decoded: not counted
   double seconds = 0;
   double images_per_second = 0;
-  bool complete = true;  // false: stopped before the end
+  bool complete = true;                      // false: stopped before the end
+  std::optional<DecodedCacheStats> cache{};  // of this process's feed; nullopt: it has none
 };
 
 struct EvalOptions {

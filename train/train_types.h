@@ -163,8 +163,9 @@ struct TrainResult {
   double train_seconds = 0;  // without evaluation and checkpoints
   Traffic traffic;           // per step and replica, as in StepReport
   int64_t bad_samples = 0;
-  std::string checkpoint;  // folder of the last one written, or ""
-  std::string receipt;     // path, or ""
+  std::optional<DecodedCacheStats> cache;  // of this process's feed; nullopt: it has none
+  std::string checkpoint;                  // folder of the last one written, or ""
+  std::string receipt;                     // path, or ""
   // As in EpochReport; with the recipe's views. Only in process 0, which knows them all; the others
   // have the training's loss and accuracy of their own replicas.
   std::vector<ReplicaFigures> replicas;

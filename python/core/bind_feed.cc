@@ -86,6 +86,32 @@ nb::dict dict_of(const RemoteStats& remote) {
   return dict;
 }
 
+nb::dict dict_of(const ShareStats& share) {
+  nb::dict dict;
+  dict["taken"] = share.taken;
+  dict["given"] = share.given;
+  dict["alone"] = share.alone;
+  dict["taken_over"] = share.taken_over;
+  dict["spoilt"] = share.spoilt;
+  dict["waited_s"] = static_cast<double>(share.waited_ns) * 1e-9;
+  return dict;
+}
+
+nb::dict dict_of(const DecodedCacheStats& cache) {
+  nb::dict dict;
+  dict["samples"] = cache.samples;
+  dict["places"] = cache.places;
+  dict["place_bytes"] = cache.place_bytes;
+  dict["found"] = cache.found;
+  dict["hits"] = cache.hits;
+  dict["misses"] = cache.misses;
+  dict["kept"] = cache.kept;
+  dict["kept_bytes"] = cache.kept_bytes;
+  dict["folder"] = cache.folder;
+  dict["problem"] = cache.problem;
+  return dict;
+}
+
 nb::dict stats_of(const Feed& feed) {
   const LoaderStats stats = feed.stats();
   nb::dict dict;
@@ -95,12 +121,14 @@ nb::dict stats_of(const Feed& feed) {
   dict["ring"] = dict_of(stats.rings.at(0));
   dict["staging"] = dict_of(stats.staging.at(0));
   dict["remote"] = dict_of(stats.remote);
+  dict["share"] = dict_of(stats.share);
   dict["bad_samples"] = stats.bad_samples;
   dict["seek_index_used"] = stats.seek_index.used;
   dict["seek_index_refused"] = stats.seek_index.refused;
   dict["seek_index_unread_bytes"] = stats.seek_index.unread_bytes;
   dict["seek_index_recorded"] = stats.seek_recorded;
   dict["held"] = feed.held();
+  if (stats.cache) dict["cache"] = dict_of(*stats.cache);
   return dict;
 }
 
@@ -111,6 +139,8 @@ nb::dict memory_of(const Feed& feed) {
   dict["slot_bytes"] = plan.slot_bytes;
   dict["scratch_bytes"] = plan.scratch_bytes;
   dict["store_bytes"] = plan.store_bytes;
+  dict["share_bytes"] = plan.share_bytes;
+  dict["cache_bytes"] = plan.cache_bytes;
   dict["frame_bytes"] = plan.frame_bytes;
   dict["total_bytes"] = plan.total_bytes();
   return dict;

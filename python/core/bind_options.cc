@@ -1,7 +1,9 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include "pipeline/decoded_cache.h"
 #include "pipeline/loader_types.h"
 #include "python/core/bind.h"
 #include "python/core/feed.h"
@@ -58,14 +60,25 @@ void bind_options(nb::module_& module) {
       .def_rw("pixels", &DecodeOptions::pixels)
       .def_rw("exif", &DecodeOptions::exif)
       .def_rw("max_pixels", &DecodeOptions::max_pixels);
+  nb::class_<DecodedCache>(module, "DecodedCache")
+      .def(nb::new_([](const std::string& folder, int64_t bytes) {
+             return std::make_shared<DecodedCache>(DecodedCacheOptions{folder, bytes});
+           }),
+           nb::arg("folder"), nb::arg("bytes"));
   nb::class_<FeedOptions>(module, "FeedOptions")
       .def(nb::init<>())
       .def_rw("workers", &FeedOptions::workers)
       .def_rw("io_threads", &FeedOptions::io_threads)
       .def_rw("decode", &FeedOptions::decode)
       .def_rw("seek_index", &FeedOptions::seek_index)
+      .def_rw("cache", &FeedOptions::cache, nb::arg().none())
       .def_rw("on_bad_sample", &FeedOptions::on_bad_sample)
       .def_rw("max_bad", &FeedOptions::max_bad);
+  nb::class_<ShareOptions>(module, "ShareOptions")
+      .def(nb::init<>())
+      .def_rw("name", &ShareOptions::name)
+      .def_rw("steps", &ShareOptions::steps)
+      .def_rw("wait_s", &ShareOptions::wait_s);
   nb::class_<LoaderOptions>(module, "LoaderOptions")
       .def(nb::init<>())
       .def_rw("batch_size", &LoaderOptions::batch_size)
@@ -81,6 +94,7 @@ void bind_options(nb::module_& module) {
       .def_rw("ring_depth", &LoaderOptions::ring_depth)
       .def_rw("leases", &LoaderOptions::leases)
       .def_rw("remote_rows", &LoaderOptions::remote_rows)
+      .def_rw("share", &LoaderOptions::share)
       .def_rw("quarantine_file", &LoaderOptions::quarantine_file);
   nb::class_<ImageFormat>(module, "ImageFormat")
       .def(nb::init<>())

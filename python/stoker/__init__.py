@@ -19,6 +19,7 @@ from stoker._blend import Blend, blend
 from stoker._core import VERSION as _VERSION
 from stoker._core import Array, DecodeError, FeedError, Sample, Source, StoreError
 from stoker._dataset import dataset
+from stoker._decoded_cache import DecodedCache
 from stoker._devices import devices, why_no_cuda
 from stoker._emulate import Emulation, emulate
 from stoker._image import ImageInfo, crop_resize, decode, image_info, resize
@@ -67,6 +68,7 @@ __all__ = [
     "Batch",
     "Blend",
     "DecodeError",
+    "DecodedCache",
     "Emulation",
     "FeedError",
     "ImageInfo",

@@ -15,6 +15,7 @@ from stoker import _core
 from stoker._batch import Batch
 from stoker._blend import Blend
 from stoker._choice import MAX_PIXELS
+from stoker._decoded_cache import DecodedCache
 from stoker._devices import device_name
 from stoker._epoch import Epoch
 from stoker._image_format import image_format
@@ -60,6 +61,8 @@ class Loader:
             what is not there yet while it goes through the first epoch (about 0.3 % of the images'
             bytes, if epochs is not 1); 'off'; or the path of a file that stoker.index() made.
             RuntimeError if that cannot be read.
+        cache: a stoker.DecodedCache keeps what decoding gives of a part of the samples, where the
+            rows of a recipe allow it (evaluation, small images). Several Loaders may have the same.
         metadata: a function of (name, label) for Batch.metadata; it does not slow down the pixels.
 
     A function of your own
@@ -96,6 +99,15 @@ class Loader:
             others fill rows.
         remote: stoker.ray.workers(): cores of other machines, which fill the rows that the own
             workers cannot fill in time; with workers=0 all rows. The rows are the same bytes.
+        share: a name. Processes of this machine that are given the same name, source, seed and
+            whatever else determines the rows decode each row once between them; device, dtype,
+            workers, ring_depth and epochs may differ. Each gets the batches that it would get
+            alone, and goes on if another one dies, stops or is slow. RuntimeError: others share
+            other rows by this name, with what differs; or /dev/shm is too small, with numbers.
+        share_steps: so many steps lie in shared memory (memory_plan()), the same in all processes.
+            One that is further behind decodes by itself.
+        share_wait: so many seconds one that is ahead waits for those that it would leave so far
+            behind; they fill up again in ten times that time. 0: it never waits.
 
     Bad samples
         on_bad: 'substitute' takes another sample's pixels, with weight 0; 'fail' ends the feed.
@@ -130,12 +142,16 @@ class Loader:
         io_threads: int | None = None,
         ring_depth: int | None = None,
         remote: Workers | None = None,
+        share: str | None = None,
+        share_steps: int = 8,
+        share_wait: float = 10,
         leases: int | None = None,
         copy: bool = False,
         pixels: str = "exact",
         exif: str = "ignore",
         max_pixels: int = MAX_PIXELS,
         seek_index: str | os.PathLike[str] = "auto",
+        cache: DecodedCache | None = None,
         on_bad: str = "substitute",
         max_bad: float = 0.05,
         quarantine: str | os.PathLike[str] | None = None,
@@ -164,11 +180,15 @@ class Loader:
             io_threads=max(2, readers.at_once) if io_threads is None else io_threads,
             ring_depth=ring_depth,
             is_remote=remote is not None,
+            share=share,
+            share_steps=share_steps,
+            share_wait=share_wait,
             leases=leases_for(leases, name, on_batch, on_batch_ahead),
             pixels=pixels,
             exif=exif,
             max_pixels=max_pixels,
             seek_index=seek_index,
+            cache=cache,
             on_bad=on_bad,
             max_bad=max_bad,
             quarantine=quarantine,
@@ -311,13 +331,22 @@ class Loader:
         and 'seek_index_refused' rows (refused: the file has changed), 'seek_index_unread_bytes'
         (not read, because no row showed them), 'seek_index_recorded' samples (their index was made
         on the way); 'held': batches held now.
+        'share': rows 'taken' from other processes, 'given' to them, and decoded 'alone'; blocks
+        'taken_over' from a process that died or was late, or 'spoilt' by it; 'waited_s' for those
+        behind.
+        With a cache, 'cache': 'hits' and 'misses' (rows that were made of what it keeps, and
+        others), 'places' of 'samples' and the 'place_bytes' of each, 'found' (pictures that were
+        there when the feed began), 'kept' and 'kept_bytes' (written by this process), 'folder'
+        ('': in memory) and 'problem' (why nothing more is kept; '': it is).
         staging's input_wait_s is how long next() waited for the feed.
         """
         return self._feed.get().stats()
 
     def memory_plan(self) -> dict[str, int]:
         """Returns bytes: ring (pinned, or on the host), slots (on the device: slots and normalised
-        images), scratch (an upper bound for the workers), total, and frame, which a progressive
+        images), scratch (an upper bound for the workers), share (shared memory, once for all
+        processes that share), cache (decoded pictures in memory, once all are there), store
+        (samples fetched ahead), total, and frame, which a progressive
         JPEG, an interlaced PNG, ... of max_pixels may need in addition.
         """
         return self._feed.get().memory_plan()

@@ -6,6 +6,7 @@ import os
 
 from stoker import _core
 from stoker._choice import LAST_BATCH, ON_BAD, choose, decode_options
+from stoker._decoded_cache import DecodedCache, core_of
 from stoker._process_group import rank_and_world
 
 
@@ -30,11 +31,15 @@ def loader_options(
     io_threads: int,
     ring_depth: int | None,
     is_remote: bool,
+    share: str | None,
+    share_steps: int,
+    share_wait: float,
     leases: int,
     pixels: str,
     exif: str,
     max_pixels: int,
     seek_index: str | os.PathLike[str],
+    cache: DecodedCache | None,
     on_bad: str,
     max_bad: float,
     quarantine: str | os.PathLike[str] | None,
@@ -56,6 +61,11 @@ def loader_options(
         options.feed, io_threads=io_threads, workers=-1 if workers is None else workers
     )
     options.remote_rows = is_remote
+    _set_share(options, share, share_steps, share_wait)
+    if share is not None and isinstance(seed, DrawnSeed):
+        raise ValueError(
+            f"seed is None, but share={share!r}: give all processes that share rows the same seed="
+        )
     # What is filled elsewhere is under way for longer.
     ahead = 8 if is_remote else 3
     _set_integers(options, ring_depth=options.leases + ahead if ring_depth is None else ring_depth)
@@ -63,10 +73,33 @@ def loader_options(
     options.epochs = -1.0 if epochs is None else _positive("epochs", epochs)
     options.feed.decode = decode_options(pixels, exif, max_pixels)
     options.feed.seek_index = os.fspath(seek_index)
+    options.feed.cache = core_of(cache)
     options.feed.on_bad_sample = choose("on_bad", on_bad, ON_BAD)
     options.feed.max_bad = _number("max_bad", max_bad)
     options.quarantine_file = "" if quarantine is None else os.fspath(quarantine)
     return options
+
+
+def _set_share(options: _core.LoaderOptions, name: str | None, steps: int, wait: float) -> None:
+    if name is None:
+        if steps != _core.ShareOptions().steps or wait != _core.ShareOptions().wait_s:
+            raise ValueError(
+                f"share_steps is {steps} and share_wait is {wait}, but there is no share="
+            )
+        return
+    if not isinstance(name, str):
+        raise TypeError(f"share is {name!r}, must be a name, the same in all processes, or None")
+    if not name:
+        raise ValueError("share is '', must be a name, the same in all processes, or None")
+    if options.remote_rows:
+        raise ValueError(
+            f"share is {name!r}, but remote= has rows filled elsewhere: give one of them"
+        )
+    share = _core.ShareOptions()
+    share.name = name
+    _set_integers(share, steps=steps)
+    share.wait_s = _number("share_wait", wait)
+    options.share = share
 
 
 # The slots of a GPU.
@@ -118,7 +151,9 @@ def _positive(field: str, value: float) -> float:
     return number
 
 
-def _set_integers(options: _core.LoaderOptions | _core.FeedOptions, **values: int) -> None:
+def _set_integers(
+    options: _core.LoaderOptions | _core.FeedOptions | _core.ShareOptions, **values: int
+) -> None:
     for field, value in values.items():
         try:
             setattr(options, field, value)

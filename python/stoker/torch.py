@@ -188,6 +188,11 @@ class DataLoader(Adapter):
         elif type(sampler) in _READ:
             chosen = _of_sampler(sampler, len(source))
         else:
+            if options.get("share") is not None:
+                raise ValueError(
+                    f"share is {options['share']!r}, but {sampler!r} lists each epoch anew: give "
+                    "shuffle=True, or order=, which all processes have before"
+                )
             self._listed = ListedEpochs(sampler)
             chosen = {**_ALONE, "order": self._listed.order, "epochs": 1}
         given = {**plan, "layout": "NCHW", **chosen, **options}

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "pipeline/decoded_cache.h"
 #include "pipeline/durable_file.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/look_ahead.h"
@@ -205,6 +206,70 @@ TEST_F(StoredSourceTest, ACacheChangesNoBatch) {
       }
     }
   }
+}
+
+// What a cache of decoded pictures has is not asked for.
+TEST_F(StoredSourceTest, DecodedPicturesLeaveTheStoreOnce) {
+  const AugmentSpec spec("resize_center_crop(short=30) | flip", {24, 24});
+  constexpr int64_t kPlace = 128 + 3 * 24 * 24, kSamples = kShards * kPerShard;
+  const auto rows = [&](const Source& source, const std::shared_ptr<DecodedCache>& cache,
+                        int workers, LoaderStats& stats) {
+    LoaderOptions whole = options(workers);
+    whole.batch_size = 10;
+    whole.epochs = 4;
+    whole.feed.cache = cache;
+    Feed feed(source, spec, whole);
+    std::vector<Delivered> all = feed.all();
+    stats = feed.loader().stats();
+    return all;
+  };
+  LoaderStats stats;
+  for (const char* path : {"train-{0..2}.tar", "list.csv"}) {
+    const std::vector<Delivered> expected =
+        rows(*open(data_.path() + "/" + path), nullptr, 0, stats);
+    for (const int workers : {0, 3}) {
+      for (const int64_t places : {kSamples, kSamples / 2}) {
+        const auto cache = std::make_shared<DecodedCache>(DecodedCacheOptions{"", places * kPlace});
+        const auto stored =
+            open_source(address(path), {.cache_dir = "", .store = {.read_ahead_bytes = 1 << 20}});
+        // So few samples that the epochs are asked for before the first picture is kept.
+        EXPECT_EQ(rows(*stored, cache, workers, stats), expected) << path;
+        EXPECT_EQ(stats.cache->kept, places);
+        const int64_t bytes = stored->store_stats()->bytes;
+        const int64_t all = stored->stored_bytes()->bytes;
+        // Another Loader: it looks at a few samples, and asks for those that have no place.
+        EXPECT_EQ(rows(*stored, cache, workers, stats), expected) << path;
+        EXPECT_EQ(stats.cache->hits, 4 * places);
+        const int64_t more = stored->store_stats()->bytes - bytes;
+        EXPECT_LE(more, places == kSamples ? all / 4 : 3 * all);
+      }
+    }
+  }
+}
+
+// A sample that was asked for is read, also if another feed has kept it meanwhile: or its bytes
+// would fill the memory for what is fetched before.
+TEST_F(StoredSourceTest, FeedsThatFillOneDecodedCacheGoOn) {
+  const AugmentSpec spec("resize_center_crop(short=30)", {24, 24});
+  const auto stored = open_source(address("train-{0..2}.tar"),
+                                  {.cache_dir = "", .store = {.read_ahead_bytes = 1 << 20}});
+  const auto cache = std::make_shared<DecodedCache>(DecodedCacheOptions{"", 1 << 30});
+  LoaderOptions several = options(0);
+  several.batch_size = 10;
+  several.epochs = 5;
+  const std::vector<Delivered> expected = Feed(*stored, spec, several).all();
+  several.feed.cache = cache;
+  Feed first(*stored, spec, several), second(*stored, spec, several);
+  std::vector<Delivered> of_first, of_second;
+  Delivered batch;
+  while (first.next(batch)) {
+    of_first.push_back(batch);
+    if (second.next(batch)) of_second.push_back(batch);
+  }
+  EXPECT_EQ(of_first, expected);
+  EXPECT_EQ(of_second, expected);
+  // The second one was told of its samples before the first one kept them.
+  EXPECT_LT(second.loader().stats().cache->hits, 5 * kShards * kPerShard);
 }
 
 TEST_F(StoredSourceTest, ViewsShowWhatIsInTheStore) {

@@ -234,6 +234,8 @@ def test_indices_that_are_refused(numbered):
             of(numbered, sampler=sampler)
     with pytest.raises(ValueError, match="^sampler is .* for 10 samples, and the data set has 37$"):
         of(numbered, sampler=RandomSampler(range(10)))
+    with pytest.raises(ValueError, match="^share is 'a', but .* lists each epoch anew"):
+        of(numbered, sampler=Reversed(37), seed=1, share="a")
     loader = of(numbered, sampler=Reversed(37))
     with pytest.raises(ValueError, match="^epoch is -1, must be 0 or more$"):
         loader.set_epoch(-1)

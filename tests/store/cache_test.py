@@ -112,6 +112,23 @@ class CacheTest(unittest.TestCase):
         self.assertIn(f"{EPOCHS * PICTURES} of {EPOCHS * PICTURES} samples came from it", text)
         self.assertIn("store: 0 bytes will leave it", text)
 
+    def test_decoded_pictures_are_not_fetched_again(self):
+        recipe = ("--augment", "resize((32, 32)) | flip")
+        self.train("plain", *recipe)
+        cache = ("--cache", f"decoded:{self.folder / 'kept'}", "--cache-size", "1G")
+        for name, found in (("first", 0), ("second", PICTURES)):
+            text = self.train(name, *recipe, *cache)
+            self.assertIn(f"for {PICTURES} of {PICTURES} decoded pictures, {self.folder}/kept",
+                          text)
+            self.assertIn(f"of which {found} are there", text)
+            self.assertIn("same", self.run_program(
+                "receipt", "diff", str(self.folder / "plain"), str(self.folder / name)))
+        self.assertIn(f"{EPOCHS * PICTURES} of {EPOCHS * PICTURES} rows came from it", text)
+        # What the second run asked for is what it looked at beforehand.
+        asked = size_in(re.search(r"^store +([0-9.e+-]+ [kMG]?B|[0-9]+ bytes) in", text,
+                                  re.MULTILINE).group(1))
+        self.assertLess(asked, 0.02 * self.bytes, text)
+
     def test_half_a_cache_and_local_data_are_refused(self):
         def refused(*arguments):
             return self.run_program("train", "--data", *arguments, "--model", "airnet-narrow",

@@ -69,13 +69,20 @@ void add_options(CLI::App& app, EvalArguments& arguments) {
 }
 
 void print_json(const EvalResult& result) {
-  const nlohmann::ordered_json json = {{"top1", result.top1},
-                                       {"top5", result.top5},
-                                       {"loss", result.loss},
-                                       {"samples", result.samples},
-                                       {"bad", result.bad},
-                                       {"seconds", result.seconds},
-                                       {"images_per_second", result.images_per_second}};
+  nlohmann::ordered_json json = {{"top1", result.top1},
+                                 {"top5", result.top5},
+                                 {"loss", result.loss},
+                                 {"samples", result.samples},
+                                 {"bad", result.bad},
+                                 {"seconds", result.seconds},
+                                 {"images_per_second", result.images_per_second}};
+  if (const auto& cache = result.cache) {
+    json["cache"] = {{"hits", cache->hits},
+                     {"misses", cache->misses},
+                     {"kept", cache->kept},
+                     {"kept_bytes", cache->kept_bytes},
+                     {"problem", cache->problem}};
+  }
   fmt::print("{}\n", json.dump(2));
 }
 
@@ -84,6 +91,7 @@ void print_text(const EvalResult& result) {
       "top-1 {:.2f}%  top-5 {:.2f}%  loss {:.4f}  of {} images in {:.1f} s ({:.0f} images/s)\n",
       100 * result.top1, 100 * result.top5, result.loss, result.samples, result.seconds,
       result.images_per_second);
+  if (result.cache) fmt::print("cache: {}\n", describe(*result.cache));
   if (result.bad > 0) fmt::print("{} images could not be decoded and do not count\n", result.bad);
 }
 

@@ -113,6 +113,10 @@ void print_summary(const TrainResult& result, const TrainOptions& options, const
     fmt::print("{:<12} {}\n", "store", describe(*store));
     if (store->has_cache) fmt::print("{:<12} {}\n", "cache", describe_cache(*store));
   }
+  if (result.cache) fmt::print("{:<12} training: {}\n", "cache", describe(*result.cache));
+  if (result.eval && result.eval->cache) {
+    fmt::print("{:<12} last evaluation: {}\n", "cache", describe(*result.eval->cache));
+  }
   if (result.bad_samples > 0) {
     fmt::print("{:<12} {} bad samples, listed in {}/quarantine.jsonl\n", "quarantine",
                result.bad_samples, options.out);

@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "pipeline/decoded_cache.h"
 #include "pipeline/store/object_store.h"
 #include "staging/stage_stats.h"
 #include "tools/command/command.h"
@@ -40,10 +41,12 @@ DecodeOptions DataOptions::decode() const {
 OnBadSample DataOptions::on_bad_sample() const { return kOnBad.at(on_bad); }
 
 FeedOptions DataOptions::feed() const {
+  const std::optional<DecodedCacheOptions> kept = store.decoded();
   return {.workers = workers,
           .io_threads = io_threads,
           .decode = decode(),
           .seek_index = seek_index,
+          .cache = kept ? std::make_shared<DecodedCache>(*kept) : nullptr,
           .on_bad_sample = on_bad_sample(),
           .max_bad = max_bad};
 }
@@ -114,6 +117,7 @@ void add_decode_options(CLI::App& app, DataOptions& options) {
 }
 
 void add_feed_options(CLI::App& app, DataOptions& options) {
+  options.store.feeds = true;
   app.add_option("--workers", options.workers,
                  "Threads that decode. -1 takes one per core; with 0 the consumer decodes itself")
       ->check(CLI::Range(-1, 1024));

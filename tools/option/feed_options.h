@@ -32,7 +32,7 @@ struct DataOptions {
 
   DecodeOptions decode() const;
   OnBadSample on_bad_sample() const;
-  FeedOptions feed() const;
+  FeedOptions feed() const;  // with a DecodedCache of its own, if --cache asks for one
 };
 
 void add_data_option(CLI::App& app, DataOptions& options);  // --data, and those below

@@ -200,7 +200,7 @@ std::vector<std::pair<std::string, std::string>> written_options(const DataOptio
   if (store.style != StoreOptionGroup{}.style) add("store_style", store.style);
   if (store.options.anonymous) add("store_anonymous", "true");
   add("store_ca", store.options.ca_file);
-  if (!store.options.cache.empty()) add("cache", written_path(store.options.cache));
+  if (!store.cache.empty()) add("cache", written_cache(store.cache));
   add("cache_size", store.cache_size);
   for (const std::string& field : data.targets_from) add("target_from", field);
   const bool file = !choice.subset.empty() && is_file(choice.subset);

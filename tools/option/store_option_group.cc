@@ -20,9 +20,14 @@ const std::map<std::string, Style> kStyles = {
     {"auto", Style::automatic}, {"path", Style::path}, {"host", Style::host}};
 constexpr const char* kNames[] = {"--store-endpoint", "--store-region",    "--store-profile",
                                   "--store-style",    "--store-anonymous", "--store-ca",
-                                  "--store-requests", "--store-memory",    "--store-tries",
-                                  "--cache",          "--cache-size"};
+                                  "--store-requests", "--store-memory",    "--store-tries"};
+constexpr const char* kCacheNames[] = {"--cache", "--cache-size"};
 constexpr int64_t kMebibyte = 1 << 20;
+constexpr std::string_view kDecoded = "decoded", kDecodedIn = "decoded:";
+
+bool is_decoded(const std::string& cache) {
+  return cache == kDecoded || cache.starts_with(kDecodedIn);
+}
 
 }  // namespace
 
@@ -30,18 +35,42 @@ StoreOptions StoreOptionGroup::store() const {
   StoreOptions store = options;
   store.style = kStyles.at(style);
   store.read_ahead_bytes = mebibytes * kMebibyte;
-  if (store.cache.empty() && !cache_size.empty()) {
-    throw std::invalid_argument("--cache-size: needs --cache, a folder");
-  }
-  if (!store.cache.empty() && cache_size.empty()) {
-    throw std::invalid_argument("--cache: needs --cache-size, as 500G");
-  }
-  if (!cache_size.empty()) store.cache_bytes = parse_size(cache_size);
+  check_cache();
+  if (cache.empty() || is_decoded(cache)) return store;
+  store.cache = cache;
+  store.cache_bytes = parse_size(cache_size);
   return store;
 }
 
 StoreOptions StoreOptionGroup::store_for(const std::string& path) const {
+  check_cache();
   return is_store_address(path) ? store() : StoreOptions{};
+}
+
+std::optional<DecodedCacheOptions> StoreOptionGroup::decoded() const {
+  check_cache();
+  if (!is_decoded(cache)) return std::nullopt;
+  return DecodedCacheOptions{cache == kDecoded ? "" : cache.substr(kDecodedIn.size()),
+                             parse_size(cache_size)};
+}
+
+void StoreOptionGroup::check_cache() const {
+  if (cache.empty() && !cache_size.empty()) {
+    throw std::invalid_argument("--cache-size: needs --cache, a folder or `decoded`");
+  }
+  if (!cache.empty() && cache_size.empty()) {
+    throw std::invalid_argument("--cache: needs --cache-size, as 500G");
+  }
+  if (cache == kDecodedIn) {
+    throw std::invalid_argument("--cache: decoded: needs a folder behind the colon");
+  }
+  if (is_decoded(cache) && !feeds) {
+    throw std::invalid_argument(
+        "--cache: " + cache +
+        " keeps decoded pictures of what train, eval, profile and dump feed, and nothing here (a "
+        "folder of that name is ./" +
+        cache + ")");
+  }
 }
 
 int64_t parse_size(const std::string& text) {
@@ -61,9 +90,13 @@ int64_t parse_size(const std::string& text) {
 }
 
 void StoreOptionGroup::check_used(const std::vector<std::string>& paths) const {
+  check_cache();
   if (app == nullptr || std::ranges::any_of(paths, is_store_address)) return;
-  for (const char* name : kNames) {
-    refuse_if_given(*app, {name}, paths.front() + " is no address in a store (s3://, https://)");
+  const std::string why = paths.front() + " is no address in a store (s3://, https://)";
+  for (const char* name : kNames) refuse_if_given(*app, {name}, why);
+  if (is_decoded(cache)) return;
+  for (const char* name : kCacheNames) {
+    refuse_if_given(*app, {name}, why + ", and only --cache decoded is for other data");
   }
 }
 
@@ -71,6 +104,12 @@ std::string written_path(const std::string& path) {
   if (!is_store_address(path)) return std::filesystem::absolute(local_path(path)).string();
   return parse_address(path).kind == StoreAddress::Kind::http ? path.substr(0, path.find('?'))
                                                               : path;
+}
+
+std::string written_cache(const std::string& cache) {
+  if (cache == kDecoded) return cache;
+  const size_t prefix = is_decoded(cache) ? kDecodedIn.size() : 0;
+  return cache.substr(0, prefix) + written_path(cache.substr(prefix));
 }
 
 void add_store_options(CLI::App& app, StoreOptionGroup& group) {
@@ -100,13 +139,17 @@ void add_store_options(CLI::App& app, StoreOptionGroup& group) {
   app.add_option("--store-tries", options.tries,
                  "How often a request is tried before the run ends with an error")
       ->check(CLI::Range(1, 1000));
-  app.add_option("--cache", options.cache,
-                 "Folder on a disk of this machine that keeps a fixed part of a store's samples "
-                 "between epochs and runs, so that they leave the store once. Processes may share "
-                 "it. A full disk makes it smaller");
+  app.add_option(
+      "--cache", group.cache,
+      "What is kept of a fixed part of the samples. A folder on a disk of this machine keeps a "
+      "store's files between epochs and runs, so that they leave the store once. decoded keeps "
+      "decoded pictures in memory, and decoded:FOLDER on a disk, of any data, where the rows show "
+      "the same of each image in every epoch (evaluation, a random crop with padding) or images "
+      "are small; other recipes are refused. Processes may share a folder. A full disk makes it "
+      "smaller");
   app.add_option("--cache-size", group.cache_size,
-                 "The most bytes in --cache for each data set that is opened, as 200M, 500G or "
-                 "1.5T (powers of 1000)");
+                 "The most bytes in --cache for each data set that is opened, and each recipe of "
+                 "decoded pictures, as 200M, 500G or 1.5T (powers of 1000)");
 }
 
 }  // namespace stoker

@@ -526,6 +526,7 @@ void TrainLoop::finish_result() {
     result_.best_top1 = std::max(result_.best_top1, model.best_top1);
   }
   result_.bad_samples = bad_samples_;
+  result_.cache = setup_.loader->stats().cache;
   result_.checkpoint = checkpoints_.front();
   if (setup_.independent() && setup_.processes.is_rank0()) result_.replicas.resize(models_.size());
   for (size_t i = 0; i < result_.replicas.size(); ++i) {

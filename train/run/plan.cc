@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipeline/decoded_cache.h"
 #include "pipeline/printable_name.h"
 #include "train/engine/byte_text.h"
 #include "train/model/recipe_json.h"
@@ -26,6 +27,9 @@ std::string feed_line(const char* name, const MemoryPlan& plan) {
                                  mebibytes(plan.scratch_bytes));
   if (plan.store_bytes > 0) {
     line += fmt::format(", samples from the store {}", mebibytes(plan.store_bytes));
+  }
+  if (plan.cache_bytes > 0) {
+    line += fmt::format(", decoded pictures up to {}", mebibytes(plan.cache_bytes));
   }
   if (plan.frame_bytes > 0) {
     line += fmt::format(", frames up to {} (progressive JPEGs, PNGs, ... of max_pixels)",
@@ -62,6 +66,30 @@ void add_store_lines(const TrainSetup& setup, std::vector<std::string>& lines) {
       stored->samples, printable_name(stored->cache),
       decimal_bytes(static_cast<double>(stored->kept_bytes)),
       stored->problem.empty() ? "" : "; nothing more is kept: " + printable_name(stored->problem)));
+}
+
+// What a cache of decoded pictures keeps of each of the two feeds.
+void add_decoded_lines(const TrainSetup& setup, std::vector<std::string>& lines) {
+  if (!setup.options.feed.cache) return;
+  const auto add = [&](const char* of, const std::string& refusal, const Source& source,
+                       const AugmentSpec& augment, const FeedOptions& feed) {
+    if (!refusal.empty()) {
+      lines.push_back(fmt::format("cache, {}: none; it{}", of, printable_name(refusal)));
+      return;
+    }
+    const DecodedCacheStats stats = feed.cache->stats(source, augment, feed.decode);
+    const auto bytes = static_cast<double>(stats.places * stats.place_bytes);
+    lines.push_back(fmt::format(
+        "cache, {}: {} for {} of {} decoded pictures, {}, of which {} are there{}", of,
+        decimal_bytes(bytes), stats.places, stats.samples,
+        stats.folder.empty() ? "in memory" : printable_name(stats.folder), stats.found,
+        stats.problem.empty() ? "" : "; nothing more is kept: " + printable_name(stats.problem)));
+  };
+  const Recipe& recipe = setup.options.recipe;
+  add("training", setup.no_train_cache, setup.train, recipe.train, setup.loader_options.feed);
+  if (!setup.eval) return;
+  add("evaluation", setup.no_eval_cache, SubsetSource(*setup.eval, setup.options.limit_eval),
+      recipe.eval, setup.eval_options(1).feed);
 }
 
 // What replicas exchange, and how much of it.
@@ -177,6 +205,7 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
   if (!options.subset.empty()) lines.push_back("subset: " + options.subset);
   if (options.order) lines.push_back("order: " + options.order->describe());
   add_store_lines(setup, lines);
+  add_decoded_lines(setup, lines);
   lines.push_back(fmt::format(
       "model: {} parameters, {:.1f} million multiply-adds per image; {}",
       total_count(parameter_table(setup.net)), forward_flops(setup.net) / 2e6,

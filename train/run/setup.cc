@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "pipeline/decoded_cache.h"
 #include "pipeline/durable_file.h"
 #include "pipeline/invalid_field.h"
 #include "pipeline/measure_hooks.h"
@@ -145,6 +146,7 @@ void TrainSetup::plan_feed() {
   loader_options.slots = options.slots;
   loader_options.tracer = options.tracer;
   loader_options.measure = options.measure;
+  plan_cache();
   Loader::check(train, recipe.train, replicas.devices(), loader_options);
   const MeasureHooks& measure = measure_hooks(options);
   const int64_t bytes =
@@ -156,6 +158,23 @@ void TrainSetup::plan_feed() {
   throw InvalidField("train", "resident_bytes",
                      fmt::format(": a budget of {} bytes holds no batch of {} bytes",
                                  measure.resident_bytes, bytes));
+}
+
+// A cache of decoded pictures serves each of the two feeds whose recipe allows it.
+void TrainSetup::plan_cache() {
+  if (!options.feed.cache) return;
+  const Recipe& recipe = options.recipe;
+  no_train_cache = decoded_cache_refusal(train, recipe.train, options.feed.decode);
+  if (eval) {
+    no_eval_cache = decoded_cache_refusal(SubsetSource(*eval, options.limit_eval), recipe.eval,
+                                          eval_options(1).feed.decode);
+  }
+  if (!no_train_cache.empty() && (!eval || !no_eval_cache.empty())) {
+    throw InvalidField("train", "cache",
+                       fmt::format(": of the training, it{}; of the evaluation, {}", no_train_cache,
+                                   eval ? "it" + no_eval_cache : "there is none"));
+  }
+  if (!no_train_cache.empty()) loader_options.feed.cache = nullptr;
 }
 
 // Finds where the feed goes on.
@@ -295,7 +314,7 @@ void TrainSetup::make_plan() {
     eval_feed = evaluation_memory(subset, std::span(devices).first(devices.size() / feeds),
                                   shape.rows, eval_options(1));
     for (int64_t* bytes : {&eval_feed.ring_bytes, &eval_feed.slot_bytes, &eval_feed.scratch_bytes,
-                           &eval_feed.frame_bytes}) {  // a source's own memory is there once
+                           &eval_feed.frame_bytes}) {  // a source's own and a cache are there once
       *bytes *= static_cast<int64_t>(feeds);
     }
   }
@@ -323,6 +342,7 @@ EvalOptions TrainSetup::eval_options(int views) const {
   result.averaged = options.recipe.average.kind != AverageKind::none;
   result.feed = options.feed;
   result.feed.decode.pixels = PixelPolicy::exact;
+  if (!no_eval_cache.empty()) result.feed.cache = nullptr;
   result.limit = options.limit_eval;
   if (!independent()) {
     result.processes = processes.group();

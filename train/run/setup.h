@@ -52,6 +52,9 @@ struct TrainSetup {
   std::vector<ModelProgress> models;      // where every model of the run starts
   std::vector<std::string> resumed_from;  // checkpoint of every model; none: a new run
   LoaderOptions loader_options;
+  // Why a cache of decoded pictures is not for the training, and not for the evaluation; "": it is,
+  // or there is none, or nothing is evaluated.
+  std::string no_train_cache, no_eval_cache;
   std::unique_ptr<Loader> loader;                          // after the devices: destroyed first
   std::vector<std::unique_ptr<ResidentBatches>> resident;  // one per replica, or empty
   std::unique_ptr<Receipt> receipt;  // in process 0, for all processes; or null
@@ -69,6 +72,7 @@ struct TrainSetup {
  private:
   void choose_largest_batch(const EngineFactory& make_engine);
   void plan_feed();
+  void plan_cache();
   void make_folders();
   void place_feed();
   void go_on_with_another_batch();

@@ -2,19 +2,15 @@
 // of them lies, are functions of the data set and of the size alone: so there is no table of
 // places, no lock and nothing to evict, and any number of processes use one cache at a time.
 //
-//   FOLDER/DIGEST/   a data set: its samples, their objects' versions, and their places there
-//     about          what it is, as text
-//     samples        the bytes, one sample behind the other; sparse until all have come
-//     seals          for each place the XXH3 of its bytes, 0: not there yet
+// FOLDER/DIGEST has a data set (its samples, their objects' versions, and their places there) as
+// SealedFiles: one sample's bytes behind the other's.
 //
 // The samples stand in the order of a fixed permutation, and the first ones that fit are kept. So a
 // cache of another size has the same samples at the same places, as far as both reach: a larger one
-// goes on with what is there, a smaller one is cut. A seal is written behind its sample's bytes,
-// and every read compares it: what a kill, a crash or a damaged disk left is a miss, which is
-// fetched and written again, and never wrong bytes.
+// goes on with what is there, a smaller one is cut. What a kill, a crash or a damaged disk left is
+// a miss, which is fetched and written again. A full disk ends the keeping, not the reading.
 //
-// A disk that is full (or a quota, a limit on files, a folder that may only be read) ends the
-// keeping, not the reading. Owner: a SampleWindow. Threads: every method from any. Errors: open()
+// Owner: a SampleWindow. Threads: every method from any. Errors: open()
 // throws std::runtime_error with the path and the reason, and std::invalid_argument for options
 // that name half a cache, or a server that gives its objects no versions.
 #pragma once
@@ -22,16 +18,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "pipeline/permutation.h"
 #include "pipeline/source/blob/stored_samples.h"
-#include "pipeline/source/sample_file.h"
+#include "pipeline/source/sealed_files.h"
 #include "pipeline/source/source.h"
-#include "staging/mutex.h"
 
 namespace stoker {
 
@@ -56,36 +50,27 @@ class SampleCache {
   // Writes a sample if wants() it. May wait for the disk.
   void keep(SampleId id, std::span<const uint8_t> bytes);
 
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return files_.folder(); }
   const StoredBytes& sizes() const { return sizes_; }  // as they were when it was opened
   int64_t kept_bytes() const { return kept_bytes_; }   // by this object
-  std::string problem() const;                         // why nothing is kept any more; "" if it is
+  // Why nothing is kept any more; "" if it is.
+  std::string problem() const { return files_.problem(); }
   int64_t memory_bytes() const;
 
  private:
-  SampleCache(const StoreOptions& options, const StoredSamples& samples);
-  void open_file(const char* name, std::optional<Descriptor>& file);
-  void take_over(const std::string& about);
+  struct Identity;
+  SampleCache(const StoreOptions& options, const StoredSamples& samples, const Identity& identity);
+  static Identity identify(const StoredSamples& samples);
+  static std::string about(const StoredSamples& samples, const Identity& identity);
   void place_samples(int64_t most_bytes);
-  void cut();
   int64_t place_of(int64_t position) const;
-  static bool get(const Descriptor& file, int64_t offset, std::span<uint8_t> out, MayWait may_wait);
-  uint64_t seal_at(int64_t position, MayWait may_wait) const;
-  // Returns false, and nothing is kept any more, if that fails.
-  bool put(const Descriptor& file, int64_t offset, std::span<const uint8_t> bytes) const;
-  void stop_keeping(const char* what, int error) const;
 
   const StoredSamples samples_;
   const Permutation order_;  // position to sample
+  SealedFiles files_;
   StoredBytes sizes_;
-  std::string folder_;
-  int64_t largest_file_ = 0;     // that this process may write
-  std::vector<int64_t> places_;  // in `samples`, of each kStride-th position
-  std::optional<Descriptor> bytes_file_, seals_file_;
+  std::vector<int64_t> places_;  // in the file, of each kStride-th position
   std::atomic<int64_t> kept_bytes_ = 0;
-  mutable std::atomic<bool> keeps_ = true;
-  mutable Mutex mutex_;
-  mutable std::string problem_ GUARDED_BY(mutex_);
 };
 
 }  // namespace stoker

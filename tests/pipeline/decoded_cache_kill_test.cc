@@ -1,0 +1,133 @@
+// Several processes on one cache of decoded pictures, and kill -9 at any moment: the rows are those
+// without it.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+#include "tests/pipeline/decoded_cache_support.h"
+
+namespace stoker::testing {
+namespace {
+
+constexpr const char* kData = "STOKER_TEST_DECODED_DATA";
+constexpr const char* kFolder = "STOKER_TEST_DECODED_FOLDER";
+constexpr const char* kEpochs = "STOKER_TEST_DECODED_EPOCHS";
+constexpr int64_t kBytes = int64_t{1} << 30;
+
+// The other process: this program, with this test alone.
+TEST(DecodedCacheProcess, FeedsEpochs) {
+  if (std::getenv(kData) == nullptr) GTEST_SKIP() << "it is started by the tests below";
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const auto source = open_source(std::getenv(kData), Split::all);
+  const auto cache =
+      std::make_shared<DecodedCache>(DecodedCacheOptions{std::getenv(kFolder), kBytes});
+  feed_rows(*source, kSmall, cache, std::atof(std::getenv(kEpochs)), 2);
+}
+
+class DecodedCacheProcessesTest : public ::testing::Test {
+ protected:
+  static constexpr int kSamples = 800;
+
+  DecodedCacheProcessesTest() { pictures_.add_small(kSamples); }
+
+  pid_t start(int epochs) const {
+    std::vector<std::string> environment;
+    for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+    environment.push_back(std::string(kData) + "=" + pictures_.path() + "/data");
+    environment.push_back(std::string(kFolder) + "=" + pictures_.cache_folder());
+    environment.push_back(std::string(kEpochs) + "=" + std::to_string(epochs));
+    std::vector<char*> variables;
+    for (std::string& entry : environment) variables.push_back(entry.data());
+    variables.push_back(nullptr);
+    std::string program = "/proc/self/exe", filter = "--gtest_filter=DecodedCacheProcess.*";
+    char* arguments[] = {program.data(), filter.data(), nullptr};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+    pid_t child = -1;
+    EXPECT_EQ(posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, variables.data()),
+              0);
+    posix_spawn_file_actions_destroy(&actions);
+    return child;
+  }
+  static int wait_for(pid_t child) {
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return status;
+  }
+  std::shared_ptr<DecodedCache> cache() const {
+    return std::make_shared<DecodedCache>(DecodedCacheOptions{pictures_.cache_folder(), kBytes});
+  }
+  // How many pictures have a seal, in the one data set that the folder has.
+  int64_t sealed() const {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(pictures_.cache_folder(), error)) {
+      std::ifstream file(entry.path() / "seals", std::ios::binary);
+      const std::string bytes(std::istreambuf_iterator<char>(file), {});
+      int64_t count = 0;
+      for (size_t at = 0; at + 8 <= bytes.size(); at += 8) {
+        count += bytes.substr(at, 8) != std::string(8, '\0');
+      }
+      return count;
+    }
+    return 0;
+  }
+
+  PictureFolder pictures_;
+};
+
+TEST_F(DecodedCacheProcessesTest, ThreeFillOneCacheTogether) {
+  const auto source = pictures_.open();
+  const pid_t first = start(3), second = start(3);
+  const FedRows own = feed_rows(*source, kSmall, cache(), 3, 2);
+  EXPECT_EQ(wait_for(first), 0);
+  EXPECT_EQ(wait_for(second), 0);
+  const FedRows plain = feed_rows(*source, kSmall, nullptr, 3, 2);
+  EXPECT_EQ(own.rows, plain.rows);
+  const FedRows after = feed_rows(*source, kSmall, cache(), 3, 2);
+  EXPECT_EQ(after.rows, plain.rows);
+  EXPECT_EQ(after.stats.cache->hits, 3 * kSamples);
+}
+
+TEST_F(DecodedCacheProcessesTest, KillsAtAnyMomentLeaveItRight) {
+  constexpr int kKills = 40;
+  const auto source = pictures_.open();
+  const FedRows plain = feed_rows(*source, kSmall, nullptr, 1, 2);
+  std::mt19937 random(5);
+  int kills = 0;
+  int64_t before = 0;
+  while (kills < kKills && before < kSamples - 40) {
+    const pid_t child = start(1'000'000);
+    // It is killed in the midst of its work: so many pictures after its first one.
+    const int64_t until = before + 1 + static_cast<int64_t>(random() % 16);
+    int status = 0;
+    while (sealed() < until) {
+      ASSERT_EQ(waitpid(child, &status, WNOHANG), 0) << "it has ended";
+      usleep(200);
+    }
+    kill(child, SIGKILL);
+    status = wait_for(child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    ++kills;
+    const int64_t now = sealed();
+    EXPECT_GE(now, before);
+    before = now;
+  }
+  EXPECT_GT(kills, 3);
+  // Every picture that is there is right, and the others come.
+  const FedRows with = feed_rows(*source, kSmall, cache(), 1, 2);
+  EXPECT_EQ(with.rows, plain.rows);
+  EXPECT_GE(with.stats.cache->hits, 100);
+  EXPECT_EQ(feed_rows(*source, kSmall, cache(), 1, 2).stats.cache->hits, kSamples);
+}
+
+}  // namespace
+}  // namespace stoker::testing

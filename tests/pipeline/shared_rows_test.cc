@@ -1,0 +1,728 @@
+// Rows that processes share: whatever becomes of the members of a share, each gets the bytes that
+// it gets alone, and none waits for another one for long. (shared_process_test.cc has real
+// processes.)
+#include "pipeline/share/shared_rows.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "pipeline/invalid_field.h"
+#include "pipeline/source/forwarding_source.h"
+#include "pipeline/source/synthetic_source.h"
+#include "pipeline/source/target_source.h"
+#include "tests/pipeline/loader_support.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker::testing {
+namespace {
+
+using Found = SharedRows::Found;
+using ::testing::HasSubstr;
+constexpr int64_t kLong = int64_t{3600} * 1000000000;
+constexpr size_t kBlock = 1000;
+
+class SharedRowsTest : public ::testing::Test {
+ protected:
+  SharedRows::Options options(int steps = 4) const {
+    return {.name = "test",
+            .folder = folder_.path(),
+            .fingerprint = 1,
+            .facts = "seed: 1\nbatch_size: 20\n",
+            .steps = steps,
+            .block_bytes = kBlock,
+            .patience_ms = 100000};
+  }
+  std::string file() const {
+    std::string found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      EXPECT_EQ(found, "");
+      found = entry.path();
+    }
+    return found;
+  }
+  std::string problem(const SharedRows::Options& options) const {
+    try {
+      const SharedRows refused(options);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  TempFolder folder_;
+};
+
+std::vector<std::byte> rows_of(Step step) {
+  std::vector<std::byte> rows(kBlock);
+  for (size_t i = 0; i < kBlock; ++i) rows[i] = static_cast<std::byte>(step * 31 + int64_t(i));
+  return rows;
+}
+
+bool give(SharedRows& rows, Step step) {
+  const auto look = rows.look({step}, 0);
+  return look.found == Found::ours && rows.give({step}, look.word, rows_of(step));
+}
+
+bool has(SharedRows& rows, Step step) {
+  const auto look = rows.look({step}, 0);
+  std::vector<std::byte> read(kBlock);
+  return look.found == Found::done && rows.read({step}, look.word, read) && read == rows_of(step);
+}
+
+TEST_F(SharedRowsTest, OneDecodesAndTheOthersRead) {
+  SharedRows a(options()), b(options()), c(options());
+  const auto ours = a.look({0}, 0);
+  EXPECT_EQ(ours.found, Found::ours);
+  EXPECT_EQ(b.look({0}, 0).found, Found::busy);
+  EXPECT_EQ(b.look({1}, 0).found, Found::ours);
+  EXPECT_EQ(a.look({1}, 0).found, Found::busy);
+  EXPECT_TRUE(a.give({0}, ours.word, rows_of(0)));
+  EXPECT_TRUE(has(b, 0) && has(c, 0));
+}
+
+TEST_F(SharedRowsTest, AReleasedBlockIsTheNextOnesAndADeclinedOneNobodys) {
+  SharedRows a(options()), b(options());
+  const auto first = a.look({0}, 0);
+  a.release({0}, first.word);
+  const auto second = b.look({0}, 0);
+  EXPECT_EQ(second.found, Found::ours);
+  EXPECT_TRUE(b.decline({0}, second.word));
+  EXPECT_EQ(a.look({0}, 0).found, Found::alone);
+  EXPECT_EQ(b.look({0}, 0).found, Found::alone);
+}
+
+TEST_F(SharedRowsTest, ALateOwnersBlockIsTakenOverAndItsRowsAreRefused) {
+  SharedRows a(options()), b(options());
+  const auto late = a.look({0}, 0);
+  EXPECT_EQ(b.look({0}, 0).found, Found::busy);
+  const auto taken = b.look({0}, kLong);
+  EXPECT_EQ(taken.found, Found::ours);
+  EXPECT_EQ(b.counts().taken_over, 1);
+  EXPECT_FALSE(a.give({0}, late.word, rows_of(7)));
+  // Its word does not come again, although the same member takes the block a second time.
+  const auto again = a.look({0}, kLong);
+  EXPECT_EQ(again.found, Found::ours);
+  EXPECT_FALSE(a.give({0}, late.word, rows_of(7)));
+  EXPECT_FALSE(a.decline({0}, late.word));
+  a.release({0}, late.word);
+  EXPECT_FALSE(b.give({0}, taken.word, rows_of(7)));
+  EXPECT_TRUE(a.give({0}, again.word, rows_of(0)));
+  EXPECT_TRUE(has(b, 0));
+}
+
+TEST_F(SharedRowsTest, OlderStepsAreWrittenOverAndALaggardIsAlone) {
+  SharedRows a(options(4)), b(options(4));
+  b.set_position(3);
+  for (Step step = 0; step < 6; ++step) {
+    a.set_position(step);
+    EXPECT_TRUE(give(a, step)) << step;
+  }
+  const auto old = b.look({1}, 0);
+  EXPECT_EQ(old.found, Found::alone);  // step 5 is there
+  EXPECT_TRUE(has(b, 2));
+  // A block that is written over while it is read is not taken for the older one.
+  const auto before = b.look({3}, 0);
+  EXPECT_EQ(before.found, Found::done);
+  a.set_position(7);
+  EXPECT_TRUE(give(a, 7));
+  std::vector<std::byte> read(kBlock);
+  EXPECT_FALSE(b.read({3}, before.word, read));
+  EXPECT_EQ(b.counts().spoilt, 0);
+}
+
+TEST_F(SharedRowsTest, AloneAMemberGivesNothingAfterItsFirstSteps) {
+  SharedRows a(options(4));
+  a.set_position(3);
+  EXPECT_EQ(a.look({3}, 0).found, Found::ours);
+  a.set_position(100);
+  EXPECT_EQ(a.look({100}, 0).found, Found::alone);
+  SharedRows b([&] {
+    SharedRows::Options from = options(4);
+    from.first_step = 97;
+    return from;
+  }());
+  EXPECT_EQ(a.look({100}, 0).found, Found::ours);
+}
+
+TEST_F(SharedRowsTest, WhoIsAheadWaitsForWhatOthersStillNeedButNotForLong) {
+  SharedRows::Options patient = options(4);
+  patient.wait_s = 1e6;
+  SharedRows a(patient), b(options(4));
+  int asked = 0;
+  const auto goes_on = [&] {
+    if (++asked == 3) b.set_position(1);
+    return false;
+  };
+  a.wait_for_others(3, goes_on);
+  EXPECT_EQ(asked, 0);
+  a.wait_for_others(4, goes_on);  // step 4 is where step 0 was
+  EXPECT_EQ(asked, 3);
+  EXPECT_GT(a.counts().waited_ns, 0);
+  a.wait_for_others(6, goes_on);  // b is too far behind
+  EXPECT_EQ(asked, 3);
+  a.wait_for_others(5, [&] { return ++asked > 5; });
+  EXPECT_EQ(asked, 6);
+
+  SharedRows::Options impatient = options(4);
+  impatient.wait_s = 0.05;
+  SharedRows c(impatient);
+  c.wait_for_others(5, [] { return false; });
+  EXPECT_GE(c.counts().waited_ns, 50000000);
+  impatient.wait_s = 0;
+  SharedRows d(impatient);
+  d.wait_for_others(5, [] {
+    ADD_FAILURE() << "it waits";
+    return true;
+  });
+}
+
+// What a run that was far ahead has left there does not stop the others from sharing.
+TEST_F(SharedRowsTest, LaterStepsThatNoMemberIsNearAreOldOnes) {
+  SharedRows a(options(4)), b(options(4));
+  {
+    SharedRows::Options far = options(4);
+    far.first_step = 1000;
+    SharedRows c(far);
+    for (Step step = 1000; step < 1004; ++step) EXPECT_TRUE(give(c, step));
+    EXPECT_EQ(a.look({2}, 0).found, Found::alone);
+  }
+  EXPECT_TRUE(give(a, 2));
+  EXPECT_TRUE(has(b, 2));
+}
+
+// The parts of the file, as a late owner sees them.
+class RawFile {
+ public:
+  explicit RawFile(const std::string& path, int steps)
+      : file_(open(path.c_str(), O_RDWR)),
+        rows_(static_cast<off_t>(std::filesystem::file_size(path)) - steps * kStride),
+        words_(static_cast<off_t>(ShareFile::head_bytes())) {}
+  ~RawFile() { close(file_); }
+  std::vector<std::byte> rows(int slot) { return get(rows_ + slot * kStride, kBlock); }
+  std::vector<std::byte> seal(int slot) { return get(words_ + slot * 16 + 8, 8); }
+  void put_rows(int slot, const std::vector<std::byte>& rows) { put(rows_ + slot * kStride, rows); }
+  void put_seal(int slot, const std::vector<std::byte>& seal) { put(words_ + slot * 16 + 8, seal); }
+
+ private:
+  static constexpr off_t kStride = 1024;
+
+  std::vector<std::byte> get(off_t place, size_t bytes) {
+    std::vector<std::byte> read(bytes);
+    EXPECT_EQ(pread(file_, read.data(), bytes, place), static_cast<ssize_t>(bytes));
+    return read;
+  }
+  void put(off_t place, const std::vector<std::byte>& bytes) {
+    EXPECT_EQ(pwrite(file_, bytes.data(), bytes.size(), place), static_cast<ssize_t>(bytes.size()));
+  }
+
+  const int file_;
+  const off_t rows_, words_;
+};
+
+TEST_F(SharedRowsTest, WhatALateOwnerWritesIsFoundOutAndDecodedAgain) {
+  SharedRows a(options(2)), b(options(2));
+  RawFile raw(file(), 2);
+  EXPECT_TRUE(give(a, 0));
+  EXPECT_EQ(raw.rows(0), rows_of(0));
+  const auto old_rows = raw.rows(0), old_seal = raw.seal(0);
+  EXPECT_TRUE(give(a, 2));
+  for (const bool is_whole : {false, true}) {
+    EXPECT_TRUE(has(b, 2));
+    if (is_whole) {  // with a seal of its own
+      raw.put_rows(0, old_rows);
+      raw.put_seal(0, old_seal);
+    } else {
+      auto torn = rows_of(2);
+      std::copy(old_rows.begin() + 500, old_rows.end(), torn.begin() + 500);
+      raw.put_rows(0, torn);
+    }
+    const auto look = b.look({2}, 0);
+    std::vector<std::byte> read(kBlock);
+    EXPECT_EQ(look.found, Found::done);
+    EXPECT_FALSE(b.read({2}, look.word, read));
+    EXPECT_EQ(b.counts().spoilt, is_whole ? 2 : 1);
+    EXPECT_TRUE(give(b, 2));  // it is free again
+    EXPECT_TRUE(has(a, 2));
+  }
+}
+
+TEST_F(SharedRowsTest, TheBlockOfADeadOrStoppedMemberIsTakenOverAtOnce) {
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    SharedRows a(options());
+    const BlockPlace place{1};
+    const pid_t child = fork();
+    if (child == 0) {
+      SharedRows dying(options());
+      if (dying.look(place, 0).found == Found::ours) raise(signal);
+      _exit(1);
+    }
+    // The process that was killed is a zombie until somebody waits for it.
+    siginfo_t state{};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &state, WEXITED | WSTOPPED | WNOWAIT), 0);
+    EXPECT_EQ(state.si_status, signal);
+    EXPECT_EQ(a.look(place, 0).found, Found::ours);
+    EXPECT_EQ(a.counts().taken_over, 1);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+}
+
+TEST_F(SharedRowsTest, OtherRowsAreRefusedInWords) {
+  const SharedRows a(options());
+  SharedRows::Options others = options();
+  others.fingerprint = 2;
+  others.facts = "seed: 2\nbatch_size: 20\n";
+  EXPECT_THAT(problem(others), HasSubstr("seed is 1 there and 2 here"));
+  EXPECT_THAT(problem(others), HasSubstr("process " + std::to_string(getpid())));
+  EXPECT_THAT(problem(others), ::testing::Not(HasSubstr("batch_size")));
+  others.facts = options().facts;
+  EXPECT_THAT(problem(others), HasSubstr("fingerprints differ"));
+  EXPECT_EQ(problem(options()), "");
+}
+
+TEST_F(SharedRowsTest, TheLastOneRemovesTheFileAndALeftOverOneBeginsAnew) {
+  auto a = std::make_unique<SharedRows>(options());
+  {
+    const SharedRows b(options());
+    a.reset();
+    EXPECT_NE(file(), "");
+  }
+  EXPECT_EQ(file(), "");
+  const pid_t child = fork();
+  if (child == 0) {
+    SharedRows dying(options());
+    if (give(dying, 0)) raise(SIGKILL);
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_NE(file(), "");
+  SharedRows::Options others = options(3);
+  others.fingerprint = 2;
+  {
+    SharedRows next(others);
+    EXPECT_EQ(next.look({0}, 0).found, Found::ours);
+  }
+  EXPECT_EQ(file(), "");
+  // A maker that was killed before all was there.
+  const std::string name = [&] {
+    const SharedRows maker(options());
+    return file();
+  }();
+  std::filesystem::resize_file(folder_.write(std::filesystem::path(name).filename()), 3000);
+  std::filesystem::permissions(name, std::filesystem::perms(0600));
+  SharedRows after(options());
+  EXPECT_TRUE(give(after, 0));
+}
+
+TEST_F(SharedRowsTest, AForkedChildIsNoMember) {
+  auto a = std::make_unique<SharedRows>(options());
+  const pid_t child = fork();
+  if (child == 0) {
+    a.reset();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_NE(file(), "");
+  SharedRows b(options());
+  EXPECT_EQ(a->look({0}, 0).found, Found::ours);
+  EXPECT_EQ(b.look({0}, 0).found, Found::busy);  // its owner lives
+}
+
+TEST_F(SharedRowsTest, TooManyMembersAndFilesOfOthersAreRefused) {
+  std::vector<std::unique_ptr<SharedRows>> members;
+  for (int i = 0; i < ShareFile::kMembers; ++i) {
+    members.push_back(std::make_unique<SharedRows>(options()));
+  }
+  EXPECT_THAT(problem(options()), HasSubstr("64 members"));
+  members[5].reset();
+  EXPECT_EQ(problem(options()), "");
+  std::filesystem::permissions(file(), std::filesystem::perms(0644));
+  EXPECT_THAT(problem(options()), HasSubstr("this user alone"));
+}
+
+TEST_F(SharedRowsTest, TooLittleSharedMemoryIsOneErrorWithNumbers) {
+  if (mount("none", folder_.path().c_str(), "tmpfs", 0, "size=1m") != 0) {
+    GTEST_SKIP() << "a small tmpfs cannot be mounted: " << std::strerror(errno);
+  }
+  SharedRows::Options large = options(20);
+  large.block_bytes = 100000;
+  const std::string text = problem(large);
+  EXPECT_THAT(text, HasSubstr("of 20 steps takes 3 MB of shared memory"));
+  EXPECT_THAT(text, HasSubstr("has 2 MB free; 10 steps would fit"));
+  EXPECT_EQ(file(), "");
+  large.steps = 10;
+  EXPECT_EQ(problem(large), "");
+  umount(folder_.path().c_str());
+}
+
+// Several threads of several members, on a ring that is shorter than they are apart.
+TEST_F(SharedRowsTest, NobodyReadsWhatIsNotWhole) {
+  constexpr Step kSteps = 3000;
+  std::atomic<int64_t> read_rows = 0, given = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      SharedRows rows(options(3));
+      std::vector<std::byte> read(kBlock);
+      for (Step step = 0; step < kSteps; ++step) {
+        rows.set_position(step);
+        for (bool is_there = false; !is_there;) {
+          const auto [found, word] = rows.look({step}, i == 0 ? kLong : 0);
+          if (found == Found::done && rows.read({step}, word, read)) {
+            EXPECT_EQ(read, rows_of(step));
+            ++read_rows;
+            is_there = true;
+          } else if (found == Found::ours) {
+            given += rows.give({step}, word, rows_of(step));
+            is_there = true;
+          } else if (found == Found::alone) {
+            is_there = true;
+          } else {
+            std::this_thread::yield();
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(given, 0);
+  EXPECT_LE(read_rows + given, 3 * kSteps);
+}
+
+// Feeds of one process that share, as those of several do.
+
+std::string new_name() {
+  static int number = 0;
+  return "test-" + std::to_string(getpid()) + "-" + std::to_string(++number);
+}
+
+LoaderOptions feed_options(int workers, int batch = 20) {
+  LoaderOptions options;
+  options.batch_size = batch;
+  options.seed = 9;
+  options.epochs = 3;
+  options.digests = true;
+  options.feed.workers = workers;
+  options.feed.max_bad = 0.5;
+  options.feed.seek_index = "off";
+  return options;
+}
+
+LoaderOptions shared_options(LoaderOptions options, const std::string& name, int steps = 64,
+                             double wait_s = 0) {
+  options.share = {name, steps, wait_s};
+  return options;
+}
+
+int64_t rows_in(const std::vector<Delivered>& batches) {
+  int64_t rows = 0;
+  for (const Delivered& batch : batches) rows += static_cast<int64_t>(batch.rows.size());
+  return rows;
+}
+
+std::unique_ptr<FakeSource> half_cached_source(int64_t samples = 41) {
+  auto source = jpeg_source(samples);
+  for (SampleId id = 0; id < samples; id += 3) source->cache(id);
+  return source;
+}
+
+// Each feed in a thread of its own.
+std::vector<std::vector<Delivered>> run_together(std::vector<std::unique_ptr<Feed>>& feeds) {
+  std::vector<std::vector<Delivered>> batches(feeds.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    threads.emplace_back([&, i] { batches[i] = feeds[i]->all(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return batches;
+}
+
+TEST(SharedFeeds, GiveTheBytesOfOneAloneAndDecodeEachRowOnce) {
+  const auto files = half_cached_source();
+  const auto raw = make_synthetic_source(53, {16, 16}, 5, 2);
+  for (const bool is_file : {true, false}) {
+    const Source& source = is_file ? *static_cast<const Source*>(files.get()) : *raw;
+    const AugmentSpec augment = is_file ? crop_spec() : pad_spec();
+    for (const int devices : {1, 2}) {
+      for (const int io_threads : {0, 2}) {
+        LoaderOptions alone = feed_options(1);
+        alone.feed.io_threads = io_threads;
+        const auto expected = Feed(source, augment, alone, devices).all();
+        for (const std::vector<int>& workers :
+             {std::vector{1, 1}, std::vector{0, 2}, std::vector{0, 0}, std::vector{3, 1, 2}}) {
+          const std::string name = new_name();
+          std::vector<std::unique_ptr<Feed>> feeds;
+          for (const int count : workers) {
+            LoaderOptions options = shared_options(alone, name);
+            options.feed.workers = count;
+            feeds.push_back(std::make_unique<Feed>(source, augment, options, devices));
+          }
+          for (const auto& batches : run_together(feeds)) EXPECT_EQ(batches, expected);
+          int64_t given = 0, alone_rows = 0, taken_over = 0;
+          for (const auto& feed : feeds) {
+            const LoaderStats stats = feed->loader().stats();
+            EXPECT_EQ(stats.share.taken + stats.share.given + stats.share.alone, rows_in(expected));
+            EXPECT_EQ(stats.decode.items, stats.share.given + stats.share.alone);
+            EXPECT_EQ(stats.share.spoilt, 0);
+            given += stats.share.given;
+            alone_rows += stats.share.alone;
+            taken_over += stats.share.taken_over;
+          }
+          EXPECT_EQ(given, rows_in(expected));
+          // Only what was taken over, on a machine that is busy, is decoded twice.
+          if (taken_over == 0) {
+            EXPECT_EQ(alone_rows, 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+// In a ring that is shorter than the feeds, members stay in step as long as they may wait. (It is
+// as long as what the first one reads ahead before the second one is there.)
+TEST(SharedFeeds, StayInStep) {
+  const auto source = half_cached_source();
+  const auto expected = Feed(*source, crop_spec(), feed_options(1)).all();
+  for (const int steps : {4, 5}) {
+    for (const std::vector<int>& workers : {std::vector{1, 2}, std::vector{0, 2, 0}}) {
+      const std::string name = new_name();
+      std::vector<std::unique_ptr<Feed>> feeds;
+      for (const int count : workers) {
+        feeds.push_back(std::make_unique<Feed>(
+            *source, crop_spec(), shared_options(feed_options(count), name, steps, 1e6)));
+      }
+      for (const auto& batches : run_together(feeds)) EXPECT_EQ(batches, expected);
+      int64_t given = 0, alone = 0, taken_over = 0;
+      for (const auto& feed : feeds) {
+        const ShareStats stats = feed->loader().stats().share;
+        given += stats.given;
+        alone += stats.alone;
+        taken_over += stats.taken_over;
+      }
+      EXPECT_EQ(given, rows_in(expected));
+      if (taken_over == 0) {
+        EXPECT_EQ(alone, 0) << steps;
+      }
+    }
+  }
+}
+
+TEST(SharedFeeds, BadSamplesAreEachFeedsOwn) {
+  const auto source = half_cached_source();
+  source->fail(7);
+  source->replace(9, text_bytes("no picture"));
+  source->replace(20, truncated(jpeg_file(40, 40, 3), 300));
+  const auto expected = Feed(*source, crop_spec(), feed_options(1)).all();
+  const std::string name = new_name();
+  std::vector<std::unique_ptr<Feed>> feeds;
+  TempFolder folder;
+  for (int i = 0; i < 2; ++i) {
+    LoaderOptions options = shared_options(feed_options(2), name);
+    options.quarantine_file = folder.path() + "/" + std::to_string(i);
+    feeds.push_back(std::make_unique<Feed>(*source, crop_spec(), options));
+  }
+  for (const auto& batches : run_together(feeds)) EXPECT_EQ(batches, expected);
+  for (const auto& feed : feeds) {
+    const LoaderStats stats = feed->loader().stats();
+    EXPECT_EQ(stats.bad_samples, 9);  // three in each epoch
+    EXPECT_GE(stats.share.alone, 9);
+  }
+}
+
+// The columns of a batch, byte for byte.
+std::vector<std::byte> all_bytes(Feed& feed) {
+  std::vector<std::byte> all;
+  const auto columns = feed.loader().targets().size();
+  const auto add = [&](const void* from, size_t count) {
+    const auto* first = static_cast<const std::byte*>(from);
+    all.insert(all.end(), first, first + count);
+  };
+  Delivered batch;
+  while (feed.next(0, batch, [&](const DeviceBatch& leased) {
+    const BatchShape& shape = leased.shape();
+    const auto rows = static_cast<size_t>(shape.rows);
+    add(leased.images(), rows * BatchLayout(shape).image_bytes());
+    add(leased.labels(), rows * sizeof(int32_t));
+    add(leased.weights(), rows * sizeof(float));
+    for (size_t i = 0; i < columns; ++i) {
+      add(leased.target(i), rows * static_cast<size_t>(shape.target_bytes[i]));
+    }
+    for (size_t row = 0; row < rows; ++row) add(&row_notes(leased)[row].digest, sizeof(uint64_t));
+  })) {
+  }
+  return all;
+}
+
+// Members may convert rows, each in its own way.
+TEST(SharedFeeds, ConvertedAndMixedRowsViewsAndTargetsAreShared) {
+  const auto pictures = half_cached_source();
+  std::vector<float> ages(41);
+  for (size_t i = 0; i < ages.size(); ++i) ages[i] = 0.5f * static_cast<float>(i);
+  const TargetSource source(
+      *pictures, {{{"age", TargetType::float32, {}}, std::as_bytes(std::span(ages)), nullptr}});
+  const RowFormat planar{PixelType::fp32, PixelOrder::nchw, {0.5f, 0.4f, 0.3f}, {0.2f, 0.3f, 0.4f}};
+  for (const char* list :
+       {"random_resized_crop | flip", "random_resized_crop | flip | mix(mixup=0.4, cutmix=1.0)",
+        "views(random_resized_crop, resize_center_crop)"}) {
+    SCOPED_TRACE(list);
+    const AugmentSpec augment(list, {24, 24});
+    for (const int workers : {0, 2}) {
+      const std::string name = new_name();
+      LoaderOptions as_bytes = feed_options(workers), converted = as_bytes;
+      converted.format = planar;
+      Feed bytes_alone(source, augment, as_bytes), converted_alone(source, augment, converted);
+      Feed a(source, augment, shared_options(as_bytes, name));
+      Feed b(source, augment, shared_options(converted, name));
+      std::vector<std::byte> of_a, of_b;
+      std::thread other([&] { of_a = all_bytes(a); });
+      of_b = all_bytes(b);
+      other.join();
+      EXPECT_TRUE(of_a == all_bytes(bytes_alone));
+      EXPECT_TRUE(of_b == all_bytes(converted_alone));
+      EXPECT_EQ(a.loader().stats().share.given + b.loader().stats().share.given, 9 * 20);
+    }
+  }
+}
+
+TEST(SharedFeeds, ALaggardDecodesByItselfAndStopsNobody) {
+  const auto source = half_cached_source();
+  const auto expected = Feed(*source, crop_spec(), feed_options(1)).all();
+  for (const int workers : {0, 2}) {
+    const std::string name = new_name();
+    Feed slow(*source, crop_spec(), shared_options(feed_options(workers), name, 2));
+    Feed fast(*source, crop_spec(), shared_options(feed_options(workers), name, 2));
+    std::vector<Delivered> first = slow.take(1);
+    EXPECT_EQ(fast.all(), expected);
+    EXPECT_GT(fast.loader().stats().share.alone, 0);  // when it was out of reach
+    for (Delivered& batch : slow.all()) first.push_back(std::move(batch));
+    EXPECT_EQ(first, expected);
+    EXPECT_GT(slow.loader().stats().share.alone, 0);
+  }
+}
+
+TEST(SharedFeeds, PartsRanksAndResumedFeedsAreTheSame) {
+  const auto source = half_cached_source();
+  LoaderOptions alone = feed_options(2, 6);
+  alone.parts = 2;
+  alone.rank = 1;
+  alone.world = 2;
+  alone.first_step = 1;
+  const auto expected = Feed(*source, crop_spec(), alone).all();
+  const std::string name = new_name();
+  std::vector<std::unique_ptr<Feed>> feeds;
+  for (int i = 0; i < 2; ++i) {
+    feeds.push_back(std::make_unique<Feed>(*source, crop_spec(), shared_options(alone, name)));
+  }
+  for (const auto& batches : run_together(feeds)) EXPECT_EQ(batches, expected);
+}
+
+// Feeds that end at any moment leave no block behind that others wait for.
+TEST(SharedFeeds, FeedsComeAndGo) {
+  const auto source = half_cached_source();
+  LoaderOptions alone = feed_options(2);
+  const auto expected = Feed(*source, crop_spec(), alone).all();
+  const std::string name = new_name();
+  for (int i = 0; i < 30; ++i) {
+    Feed stays(*source, crop_spec(), shared_options(alone, name));
+    std::thread other([&] {
+      for (int j = 0; j < 3; ++j) {
+        Feed goes(*source, crop_spec(), shared_options(alone, name));
+        goes.take((i + j) % 5);
+      }
+    });
+    EXPECT_EQ(stays.all(), expected);
+    other.join();
+  }
+}
+
+template <typename Error>
+std::string problem_of(const Source& source, const LoaderOptions& options) {
+  try {
+    Feed refused(source, crop_spec(), options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SharedFeeds, OtherRowsUnderOneNameAreRefused) {
+  const auto source = half_cached_source(), longer = half_cached_source(42);
+  const LoaderOptions options = shared_options(feed_options(1), new_name());
+  const Feed feed(*source, crop_spec(), options);
+  LoaderOptions other = options;
+  other.seed = 10;
+  EXPECT_THAT(problem_of<std::runtime_error>(*source, other),
+              HasSubstr("seed is 9 there and 10 here"));
+  other = options;
+  other.batch_size = 10;
+  EXPECT_THAT(problem_of<std::runtime_error>(*source, other),
+              HasSubstr("batch_size is 20 there and 10 here"));
+  other = options;
+  other.share.steps = 5;
+  EXPECT_THAT(problem_of<std::runtime_error>(*source, other),
+              HasSubstr("steps shared is 64 there and 5 here"));
+  EXPECT_THAT(problem_of<std::runtime_error>(*longer, options),
+              HasSubstr("number of samples is 41 there and 42 here"));
+  other = options;
+  other.feed.workers = 3;  // and whatever else does not change the rows
+  other.epochs = 1;
+  other.ring_depth = 7;
+  EXPECT_EQ(problem_of<std::runtime_error>(*source, other), "");
+}
+
+// Says that its samples are in a store.
+class StoredSource final : public ForwardingSource {
+ public:
+  using ForwardingSource::ForwardingSource;
+  std::optional<StoreStats> store_stats() const override { return StoreStats{}; }
+};
+
+TEST(SharedFeeds, WhatCannotBeSharedIsRefused) {
+  const auto source = half_cached_source();
+  const StoredSource stored(*source);
+  EXPECT_THAT(problem_of<InvalidField>(stored, shared_options(feed_options(1), "a")),
+              HasSubstr("in a store"));
+  const std::string name = new_name();
+  LoaderOptions options = shared_options(feed_options(1), name);
+  options.remote_rows = true;
+  EXPECT_THAT(problem_of<InvalidField>(*source, options), HasSubstr("remote"));
+  options = shared_options(feed_options(1), "a/b");
+  EXPECT_THAT(problem_of<InvalidField>(*source, options), HasSubstr("\"a/b\""));
+  options = shared_options(feed_options(1), std::string(101, 'a'));
+  EXPECT_THAT(problem_of<InvalidField>(*source, options), HasSubstr("100 letters"));
+  options = shared_options(feed_options(1), name, 0);
+  EXPECT_THAT(problem_of<InvalidField>(*source, options), HasSubstr("share.steps is 0"));
+  options = shared_options(feed_options(1, 1 << 14), name, 1 << 16);
+  options.ring_depth = 1;
+  EXPECT_THAT(problem_of<std::runtime_error>(*source, options), HasSubstr("steps would fit"));
+}
+
+TEST(SharedFeeds, TheMemoryPlanHasTheSharedMemory) {
+  const auto source = half_cached_source();
+  const auto share_bytes = [&](int steps) {
+    Feed feed(*source, crop_spec(), shared_options(feed_options(1), new_name(), steps));
+    return feed.loader().memory_plan().share_bytes;
+  };
+  const int64_t one = share_bytes(1), three = share_bytes(3);
+  EXPECT_GT(one, 20 * 24 * 24 * 3);
+  EXPECT_GT(three - one, 2 * 20 * 24 * 24 * 3);
+  Feed alone(*source, crop_spec(), feed_options(1));
+  EXPECT_EQ(alone.loader().memory_plan().share_bytes, 0);
+}
+
+}  // namespace
+}  // namespace stoker::testing
