@@ -87,9 +87,9 @@ Judgement judge_range(const std::string& name, const StoredObject& object, int64
         std::to_string(whole) + " bytes now, and had " + std::to_string(object.bytes);
     // Bytes of one ETag are the same: it is the answer that is wrong. SeaweedFS 4.48 was seen to
     // answer with no byte while it had much to do.
-    if (is_strong(object.version)) {
-      return {AnswerKind::again, name + ": the answer says that it has " + sizes +
-                                     ", and names no other version"};
+    if (is_strong(object.version) && (whole == 0 || !version.empty())) {
+      return {AnswerKind::again,
+              name + ": the answer says that it has " + sizes + ", and names no other version"};
     }
     return object_changed(name, "it has " + sizes);
   }
