@@ -1,9 +1,7 @@
 // Several processes on one cache of decoded pictures, and kill -9 at any moment: the rows are those
 // without it.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +11,7 @@
 #include <random>
 
 #include "tests/pipeline/decoded_cache_support.h"
+#include "tests/support/child_test.h"
 
 namespace stoker::testing {
 namespace {
@@ -39,29 +38,9 @@ class DecodedCacheProcessesTest : public ::testing::Test {
   DecodedCacheProcessesTest() { pictures_.add_small(kSamples); }
 
   pid_t start(int epochs) const {
-    std::vector<std::string> environment;
-    for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-    environment.push_back(std::string(kData) + "=" + pictures_.path() + "/data");
-    environment.push_back(std::string(kFolder) + "=" + pictures_.cache_folder());
-    environment.push_back(std::string(kEpochs) + "=" + std::to_string(epochs));
-    std::vector<char*> variables;
-    for (std::string& entry : environment) variables.push_back(entry.data());
-    variables.push_back(nullptr);
-    std::string program = "/proc/self/exe", filter = "--gtest_filter=DecodedCacheProcess.*";
-    char* arguments[] = {program.data(), filter.data(), nullptr};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    pid_t child = -1;
-    EXPECT_EQ(posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, variables.data()),
-              0);
-    posix_spawn_file_actions_destroy(&actions);
-    return child;
-  }
-  static int wait_for(pid_t child) {
-    int status = -1;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    return status;
+    return start_child_test("DecodedCacheProcess.*", {{kData, pictures_.path() + "/data"},
+                                                      {kFolder, pictures_.cache_folder()},
+                                                      {kEpochs, std::to_string(epochs)}});
   }
   std::shared_ptr<DecodedCache> cache() const {
     return std::make_shared<DecodedCache>(DecodedCacheOptions{pictures_.cache_folder(), kBytes});
@@ -88,8 +67,8 @@ TEST_F(DecodedCacheProcessesTest, ThreeFillOneCacheTogether) {
   const auto source = pictures_.open();
   const pid_t first = start(3), second = start(3);
   const FedRows own = feed_rows(*source, kSmall, cache(), 3, 2);
-  EXPECT_EQ(wait_for(first), 0);
-  EXPECT_EQ(wait_for(second), 0);
+  EXPECT_EQ(wait_for_child(first), 0);
+  EXPECT_EQ(wait_for_child(second), 0);
   const FedRows plain = feed_rows(*source, kSmall, nullptr, 3, 2);
   EXPECT_EQ(own.rows, plain.rows);
   const FedRows after = feed_rows(*source, kSmall, cache(), 3, 2);
@@ -114,7 +93,7 @@ TEST_F(DecodedCacheProcessesTest, KillsAtAnyMomentLeaveItRight) {
       usleep(200);
     }
     kill(child, SIGKILL);
-    status = wait_for(child);
+    status = wait_for_child(child);
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     ++kills;
     const int64_t now = sealed();

@@ -1,8 +1,6 @@
 // Several processes on one cache, and kill -9 at any moment: what the cache gives is right.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include <random>
 
 #include "tests/pipeline/sample_cache_support.h"
+#include "tests/support/child_test.h"
 #include "tests/support/object_server.h"
 #include "tests/support/temp_folder.h"
 
@@ -45,30 +44,10 @@ class SampleCacheProcessesTest : public ::testing::Test {
   }
 
   pid_t start(int64_t epochs, uint64_t seed) {
-    std::vector<std::string> environment;
-    for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-    environment.push_back(std::string(kServer) + "=" + server_.url(""));
-    environment.push_back(std::string(kFolder) + "=" + folder_.path());
-    environment.push_back(std::string(kEpochs) + "=" + std::to_string(epochs));
-    environment.push_back(std::string(kSeed) + "=" + std::to_string(seed));
-    std::vector<char*> variables;
-    for (std::string& entry : environment) variables.push_back(entry.data());
-    variables.push_back(nullptr);
-    std::string program = "/proc/self/exe", filter = "--gtest_filter=SampleCacheProcess.*";
-    char* arguments[] = {program.data(), filter.data(), nullptr};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    pid_t child = -1;
-    EXPECT_EQ(posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, variables.data()),
-              0);
-    posix_spawn_file_actions_destroy(&actions);
-    return child;
-  }
-  static int wait_for(pid_t child) {
-    int status = -1;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    return status;
+    return start_child_test("SampleCacheProcess.*", {{kServer, server_.url("")},
+                                                     {kFolder, folder_.path()},
+                                                     {kEpochs, std::to_string(epochs)},
+                                                     {kSeed, std::to_string(seed)}});
   }
   StoreOptions options() const { return options_for(folder_.path(), data_.bytes()); }
   // How many samples the cache has; those that it gives are right.
@@ -94,8 +73,8 @@ TEST_F(SampleCacheProcessesTest, ThreeReadOneCacheInDifferentOrders) {
   const pid_t first = start(3, 1), second = start(3, 2);
   const auto window = data_.window(options());
   data_.read_epochs(*window, 3, 3);
-  EXPECT_EQ(wait_for(first), 0);
-  EXPECT_EQ(wait_for(second), 0);
+  EXPECT_EQ(wait_for_child(first), 0);
+  EXPECT_EQ(wait_for_child(second), 0);
   const StoredBytes sizes = data_.window(options())->stored_bytes();
   EXPECT_EQ(sizes.kept_bytes, sizes.cache_bytes);
   EXPECT_EQ(right_samples(), sizes.cache_samples);
@@ -118,7 +97,7 @@ TEST_F(SampleCacheProcessesTest, KillsAtAnyMomentLeaveItRight) {
       usleep(200);
     }
     kill(child, SIGKILL);
-    status = wait_for(child);
+    status = wait_for_child(child);
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     const int64_t kept = right_samples();
     EXPECT_GE(kept, most);

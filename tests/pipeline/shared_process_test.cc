@@ -1,10 +1,8 @@
 // Real processes that share rows, and what may happen to them: kill -9 at any moment, SIGSTOP in
 // the midst of a sample.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +18,7 @@
 
 #include "pipeline/source/forwarding_source.h"
 #include "tests/pipeline/loader_support.h"
+#include "tests/support/child_test.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker::testing {
@@ -114,39 +113,22 @@ class SharedProcesses : public ::testing::Test {
     }
   }
   pid_t start(int steps, double epochs, int signal = 0, int64_t at = 0) {
-    std::vector<std::string> environment;
-    for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-    const auto add = [&](const char* variable, const std::string& value) {
-      environment.push_back(std::string(variable) + "=" + value);
-    };
-    add(kName, name_);
-    add(kSteps, std::to_string(steps));
-    add(kEpochs, std::to_string(epochs));
-    if (signal != 0) {
-      add(kSignal, std::to_string(signal));
-      add(kSignalAt, std::to_string(at));
-    }
     const std::string report = folder_.path() + "/" + std::to_string(started_++);
-    add(kReport, report);
-    std::vector<char*> variables;
-    for (std::string& entry : environment) variables.push_back(entry.data());
-    variables.push_back(nullptr);
-    std::string program = "/proc/self/exe", filter = "--gtest_filter=ShareProcess.*";
-    char* arguments[] = {program.data(), filter.data(), nullptr};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    pid_t child = -1;
-    EXPECT_EQ(posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, variables.data()),
-              0);
-    posix_spawn_file_actions_destroy(&actions);
+    std::vector<std::pair<std::string, std::string>> variables = {{kName, name_},
+                                                                  {kSteps, std::to_string(steps)},
+                                                                  {kEpochs, std::to_string(epochs)},
+                                                                  {kReport, report}};
+    if (signal != 0) {
+      variables.emplace_back(kSignal, std::to_string(signal));
+      variables.emplace_back(kSignalAt, std::to_string(at));
+    }
+    const pid_t child = start_child_test("ShareProcess.*", variables);
     children_.push_back(child);
     reports_[child] = report;
     return child;
   }
   int wait_for(pid_t child) {
-    int status = -1;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
+    const int status = wait_for_child(child);
     std::erase(children_, child);
     return status;
   }
