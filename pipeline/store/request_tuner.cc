@@ -30,6 +30,8 @@ void RequestTuner::set_starving(bool starving) {
 }
 
 void RequestTuner::note_throttled(Time now) {
+  throttled_share_ += (1 - throttled_share_) / kAnswers;
+  if (throttled_share_ < kThrottledShare) return;
   if (cap_ != 0 && now - capped_at_ < kSameBurst) return;
   cap_ = std::max(std::min<double>(wanted_, cap(now)) / 2, std::min<double>(kLeast, wanted_));
   capped_at_ = now;
@@ -43,6 +45,7 @@ void RequestTuner::begin_interval(Time at) {
 }
 
 void RequestTuner::note_range(Time now, int64_t bytes, Duration latency, int under_way) {
+  throttled_share_ -= throttled_share_ / kAnswers;
   latency_ += (latency - latency_) / (latency_.count() == 0 ? 1 : 16);
   if (is_fixed_ || now < began_) return;
   if (ranges_ == 0 && began_ == Time{}) begin_interval(now);

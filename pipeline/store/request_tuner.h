@@ -12,9 +12,10 @@
 //   over the best of the last kBases intervals before: noise must not look like a gain.
 // - After a trial that failed the number is as before, and the next trial comes after a pause that
 //   doubles each time, up to kLongestPause intervals. So it settles, and still notices a change.
-// - An answer "slow down" halves the number at once (not more than once in kSameBurst), and then it
-//   grows back by a tenth per kRecovery. A fixed number is lowered so, too. There are no trials
-//   meanwhile.
+// - Answers "slow down" halve the number (not more than once in kSameBurst), and then it grows back
+//   by a tenth per kRecovery. A fixed number is lowered so, too. There are no trials meanwhile.
+//   They do so where more than kThrottledShare of the last kAnswers were such: stores say it to
+//   some requests without having too many.
 //
 // A pure function of what it is told, with the time. Owner: ObjectReader. Threads: one at a time.
 #pragma once
@@ -36,6 +37,7 @@ class RequestTuner {
   static constexpr double kSaturated = 0.75, kSmallStep = 1.25, kGain = 0.25;
   static constexpr size_t kBases = 3;
   static constexpr int kFirstPause = 2, kLongestPause = 64;
+  static constexpr double kThrottledShare = 0.05, kAnswers = 256;
   static constexpr Duration kSameBurst = std::chrono::seconds(1);
   static constexpr Duration kRecovery = std::chrono::seconds(1);
 
@@ -70,7 +72,8 @@ class RequestTuner {
   std::vector<double> bases_;
   int pause_ = kFirstPause, intervals_to_wait_ = 0;
 
-  double cap_ = 0;  // at capped_at_; 0: there was no throttling
+  double throttled_share_ = 0;  // of the last answers: an exponential mean
+  double cap_ = 0;              // at capped_at_; 0: there was no throttling
   Time capped_at_{};
 };
 

@@ -83,11 +83,17 @@ TEST_F(FaultyReaderTest, WhatHasChangedOrIsRefusedIsAnErrorAtOnce) {
 
 TEST_F(FaultyReaderTest, ThrottlingLowersTheNumber) {
   open({.requests = 64});
-  fail_first({.kind = Kind::status, .status = 503});
-  read_well(object_, 0, 1000);
+  fail_first({.kind = Kind::status, .status = 503}, 30);
+  std::list<Asked> ranges;
+  for (int i = 0; i < 40; ++i) {
+    Asked& asked = ranges.emplace_back(i, 1000);
+    reader_->read(object_, i, asked.out, false, asked.done());
+  }
+  for (Asked& asked : ranges) EXPECT_EQ(asked.wait(), "");
   const StoreStats stats = reader_->stats();
-  EXPECT_EQ(stats.throttled, 1);
-  EXPECT_EQ(stats.retries, 1);
+  // A second request of a slow range may have had such an answer, which nobody counts.
+  EXPECT_GE(stats.throttled, 20);
+  EXPECT_LE(stats.throttled, 30);
   EXPECT_LT(stats.requests_wanted, 64);
 }
 

@@ -137,6 +137,24 @@ TEST(RequestTuner, HalvesWhenThrottledAndGrowsBack) {
   }
 }
 
+TEST(RequestTuner, IsLoweredByManySuchAnswersOnly) {
+  for (const int one_in : {100, 10}) {
+    RequestTuner tuner(64, 256);
+    RequestTuner::Time now{seconds(1)};
+    int least = 64;
+    for (int i = 1; i <= 20'000; ++i) {
+      now += milliseconds(1);
+      if (i % one_in == 0) {
+        tuner.note_throttled(now);
+      } else {
+        tuner.note_range(now, 100'000, milliseconds(64), 64);
+      }
+      least = std::min(least, tuner.wanted(now));
+    }
+    EXPECT_EQ(least, one_in == 100 ? 64 : int{RequestTuner::kLeast});
+  }
+}
+
 TEST(RequestTuner, ThrottlingLeavesAFew) {
   for (const int fixed : {0, 2}) {
     Feed run(fixed);
