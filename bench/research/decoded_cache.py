@@ -77,7 +77,7 @@ def main():
         for _ in range(args.rounds):
             for name, loader in loaders.items():
                 times[name].append(microseconds(loader))
-        stats = {name: loader.stats().get("cache") for name, loader in loaders.items()}
+        stats = {name: {key: value for key, value in (loader.stats().get("cache") or {}).items() if key != "folder"} for name, loader in loaders.items()}
         for loader in loaders.values():
             loader.close()
     machine = {**measured_on.describe(HERE), "neighbours": neighbours.summary()}
