@@ -4,9 +4,8 @@
 // an image in every epoch (evaluation, CIFAR's random crop with padding), and small images of one
 // size; a Loader refuses it for others (decoded_form.h).
 //
-//   in memory   as long as the DecodedCache lives, for all Loaders that have it; the memory is
-//   taken
-//               as pictures come
+//   in memory   as long as the DecodedCache lives, for all Loaders that have it; pictures take
+//               the memory as they come
 //   on a disk   in FOLDER/DIGEST, for all processes; a kill -9 or damage leaves misses, and a full
 //               disk makes it smaller. The digest has the data set (its root and its list of
 //               samples), the version of stoker, how it decodes, and what is kept

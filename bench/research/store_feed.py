@@ -84,6 +84,8 @@ def profile_store(args, server, data, demand, delay, faults=()):
 
 def measure(args):
     names = sorted(path.name for path in pathlib.Path(args.data).glob("*.tar"))
+    if not names:
+        sys.exit(f"store_feed.py: {args.data} has no .tar; stoker pack --format tar writes some")
     addresses = {"SeaweedFS": "s3://data", "nginx": "{}/data/" + names[0]}
     if len(names) > 1:
         prefix = os.path.commonprefix(names)

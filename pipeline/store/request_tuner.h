@@ -2,8 +2,7 @@
 // interval, tries more, and keeps more only if the rate grows with it.
 //
 // - The rate is of bytes, and each range counts as kRangeBytes more: so ranges of all sizes have
-// one
-//   measure, in which neither the bandwidth nor the number of requests is forgotten.
+//   one measure, in which neither the bandwidth nor the number of requests is forgotten.
 // - An interval lasts several latencies and as many ranges as are wanted under way. It counts only
 //   if somebody waited for bytes in it (starving) and nearly as many were under way as are wanted:
 //   otherwise the rate is that of the demand.

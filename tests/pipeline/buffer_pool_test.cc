@@ -36,6 +36,24 @@ TEST(BufferPool, DoesNotSpendALargeBufferOnASmallSample) {
   EXPECT_GE(pool.idle_bytes(), 200'000);
 }
 
+// What is larger than the sample by more than an eighth is left to others.
+TEST(BufferPool, HasLittleSlack) {
+  for (const int64_t size : {3000, 10'000, 60'000, 100'000, 1'000'000}) {
+    BufferPool pool(4 << 20);
+    pool.take(size);
+    const int64_t capacity = pool.idle_bytes();
+    EXPECT_GE(capacity, size);
+    EXPECT_LE(capacity, size + size / 16) << size;
+    const BufferPool::Buffer nearly = pool.take(size * 9 / 10);
+    EXPECT_EQ(pool.idle_bytes(), 0) << size;
+    const BufferPool::Buffer half = pool.take(size / 2);
+    EXPECT_EQ(pool.idle_bytes(), 0) << size;
+    { const BufferPool::Buffer again = pool.take(size); }
+    const BufferPool::Buffer small = pool.take(size * 3 / 4);
+    EXPECT_EQ(pool.idle_bytes(), capacity) << size;
+  }
+}
+
 TEST(BufferPool, KeepsNoMoreIdleBytesThanItMay) {
   BufferPool pool(300'000);
   {

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -9,12 +10,16 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kPage = 4096;
 // From here on memory is the system's, which gets it back at once. Each piece of it may count
 // against the number of mappings that a process may have (65,530), so small buffers are malloc()'s.
 constexpr size_t kMapped = 64 << 10;
+// What malloc() has, and what the system has, comes in multiples of these.
+constexpr size_t kLine = 64, kPage = 4096;
 
-size_t slack(size_t size) { return size / 8 + kPage; }
+size_t capacity_for(size_t size) {
+  const size_t unit = size < kMapped ? kLine : kPage;
+  return std::max<size_t>(1, (size + unit - 1) / unit) * unit;
+}
 
 uint8_t* allocate(size_t capacity) {
   if (capacity < kMapped) {
@@ -62,14 +67,14 @@ BufferPool::Buffer BufferPool::take(int64_t size) {
   {
     const MutexLock lock(mutex_);
     const auto fitting = idle_.lower_bound(wanted);
-    if (fitting != idle_.end() && fitting->first <= wanted + slack(wanted)) {
+    if (fitting != idle_.end() && fitting->first <= capacity_for(wanted + wanted / 8)) {
       const auto [capacity, data] = *fitting;
       idle_.erase(fitting);
       idle_bytes_ -= capacity;
       return {this, data, capacity};
     }
   }
-  const size_t capacity = (wanted + kPage - 1) / kPage * kPage;
+  const size_t capacity = capacity_for(wanted);
   return {this, allocate(capacity), capacity};
 }
 

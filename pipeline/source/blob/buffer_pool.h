@@ -2,8 +2,9 @@
 // nearly fills it.
 //
 // What a window holds are thousands of pieces of all lengths, each let go at another time. malloc()
-// keeps the holes between them: with 128 MiB in use, 390 MiB were resident. Here what lies idle has
-// a bound, and what is in use has less than an eighth and a page of slack. Threads: any.
+// keeps the holes between them, which no plan knows. Here what lies idle has a bound, and what is
+// in use has at most an eighth of slack, rounded up to lines of 64 bytes or, if large, to pages.
+// Threads: any.
 #pragma once
 
 #include <cstddef>

@@ -478,7 +478,7 @@ bool SampleWindow::read_pieces(SampleId id, MayWait may_wait, std::span<const By
 }
 
 int64_t SampleWindow::bytes() const {
-  // Buffers are up to an eighth larger than what is in them, and as many bytes of them may be idle.
+  // Buffers are up to an eighth larger than what is in them (buffer_pool.h), and some are idle.
   const int64_t buffers = impl_->most_bytes + impl_->most_bytes / 8 + impl_->most_bytes / kIdlePart;
   return buffers + impl_->most_requests * HttpClient::kBufferBytes +
          (impl_->cache ? impl_->cache->memory_bytes() : 0);
