@@ -37,18 +37,7 @@ uint64_t resume_fingerprint(const Source& source, const LoaderOptions& options, 
 
 uint64_t rows_fingerprint(const Source& source, const AugmentSpec& augment,
                           const LoaderOptions& options, int devices, const DeviceEdits& edits) {
-  const int64_t batch = global_batch(options, devices);
-  const uint64_t pixels = pixels_fingerprint(source, augment, options, batch);
-  const EpochGrid& grid = options.grid;
-  std::string text = "stoker rows 1; version " STOKER_VERSION "; " +
-                     hex64(resume_fingerprint(source, options, pixels, batch));
-  for (const int64_t number :
-       {int64_t{options.batch_size}, int64_t{options.parts}, int64_t{options.rank},
-        int64_t{options.world}, int64_t{devices}, grid.epoch, grid.step, grid.position,
-        int64_t{options.digests}, int64_t{edits.erases}, int64_t{edits.mixes}}) {
-    text += "; " + std::to_string(number);
-  }
-  return text_digest(text);
+  return text_digest("stoker rows 2\n" + rows_facts(source, augment, options, devices, edits));
 }
 
 std::string rows_facts(const Source& source, const AugmentSpec& augment,

@@ -78,17 +78,22 @@ def datasets(path):
     return torch_loader(data.with_transform(apply), shuffle=True), ("torch", "torchvision", "datasets", "pillow")
 
 
-def streaming(path):
-    from streaming import StreamingDataset
-
+def pictures_of(dataset):
+    """Returns a data set like `dataset`, of Streaming or LitData, that makes tensors of its samples."""
     make = from_bytes(torchvision_pillow())
 
-    class Pictures(StreamingDataset):
+    class Pictures(dataset):
         def __getitem__(self, index):
             sample = super().__getitem__(index)
             return make(sample["image"]), sample["label"]
 
-    return torch_loader(Pictures(local=path, shuffle=True, batch_size=BATCH)), ("torch", "torchvision", "mosaicml-streaming", "pillow")
+    return Pictures
+
+
+def streaming(path):
+    from streaming import StreamingDataset
+
+    return torch_loader(pictures_of(StreamingDataset)(local=path, shuffle=True, batch_size=BATCH)), ("torch", "torchvision", "mosaicml-streaming", "pillow")
 
 
 def litdata(path):
@@ -96,14 +101,7 @@ def litdata(path):
     from litdata import StreamingDataLoader, StreamingDataset
 
     torch.set_num_threads(1)
-    make = from_bytes(torchvision_pillow())
-
-    class Pictures(StreamingDataset):
-        def __getitem__(self, index):
-            sample = super().__getitem__(index)
-            return make(sample["image"]), sample["label"]
-
-    return StreamingDataLoader(Pictures(path, shuffle=True), batch_size=BATCH), ("torch", "torchvision", "litdata", "pillow")
+    return StreamingDataLoader(pictures_of(StreamingDataset)(path, shuffle=True), batch_size=BATCH), ("torch", "torchvision", "litdata", "pillow")
 
 
 def tfdata(path, antialias=False):

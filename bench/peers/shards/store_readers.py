@@ -89,16 +89,11 @@ def streaming(address):
 
     torch.set_num_threads(1)
     os.environ["S3_ENDPOINT_URL"] = ENDPOINT
-    make = readers.from_bytes(readers.torchvision_pillow())
-
-    class Pictures(StreamingDataset):
-        def __getitem__(self, index):
-            sample = super().__getitem__(index)
-            return make(sample["image"]), sample["label"]
+    pictures = readers.pictures_of(StreamingDataset)
 
     def open_batches(folder):
         clean_stale_shared_memory()
-        return readers.torch_loader(Pictures(remote=address, local=folder, shuffle=True, batch_size=readers.BATCH))
+        return readers.torch_loader(pictures(remote=address, local=folder, shuffle=True, batch_size=readers.BATCH))
 
     return NewFolders(open_batches), ("torch", "torchvision", "mosaicml-streaming", "pillow")
 
@@ -112,15 +107,10 @@ def litdata(address):
     torch.set_num_threads(1)
     # LitData has no option for a server without TLS.
     downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True
-    make = readers.from_bytes(readers.torchvision_pillow())
-
-    class Pictures(StreamingDataset):
-        def __getitem__(self, index):
-            sample = super().__getitem__(index)
-            return make(sample["image"]), sample["label"]
+    pictures = readers.pictures_of(StreamingDataset)
 
     def open_batches(folder):
-        data = Pictures(Dir(path=folder, url=address), shuffle=True, storage_options={"endpoint_url": ENDPOINT})
+        data = pictures(Dir(path=folder, url=address), shuffle=True, storage_options={"endpoint_url": ENDPOINT})
         return StreamingDataLoader(data, batch_size=readers.BATCH)
 
     return NewFolders(open_batches), ("torch", "torchvision", "litdata", "boto3", "pillow")
