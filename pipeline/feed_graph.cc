@@ -370,9 +370,10 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
   void take_off(Filling& slab, const BatchPlace& place, int rows_done) {
     if (slab.rows_left.fetch_sub(rows_done, std::memory_order_acq_rel) > rows_done) return;
     if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
+    // Before the commit, after which the slab's next steps may be complete at any moment.
+    if (options.shared) options.shared->batch_is_complete(place);
     rings[place.device]->commit(place.batch);
     if (options.remote) options.remote->batch_is_complete();
-    if (options.shared) options.shared->batch_is_complete(place);
     const SpanTimer mark(filler.tracer(), SpanKind::commit, place.step, place.device);
   }
 

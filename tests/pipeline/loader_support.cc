@@ -65,6 +65,12 @@ std::ostream& operator<<(std::ostream& out, const Delivered& batch) {
   return out;
 }
 
+int64_t rows_in(const std::vector<Delivered>& batches) {
+  int64_t rows = 0;
+  for (const Delivered& batch : batches) rows += static_cast<int64_t>(batch.rows.size());
+  return rows;
+}
+
 Feed::Feed(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
            int devices, DeviceKind kind) {
   std::vector<Device*> pointers;

@@ -44,6 +44,7 @@ struct Delivered {
   bool operator==(const Delivered&) const = default;
 };
 std::ostream& operator<<(std::ostream& out, const Delivered& batch);
+int64_t rows_in(const std::vector<Delivered>& batches);
 
 // For tests of times, which sanitizers multiply, and of threads, of which ThreadSanitizer adds
 // some.

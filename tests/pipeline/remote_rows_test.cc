@@ -103,12 +103,6 @@ RemoteRun run_with(const Source& source, const AugmentSpec& augment, const Loade
   return run;
 }
 
-int64_t rows_in(const std::vector<Delivered>& batches) {
-  int64_t rows = 0;
-  for (const Delivered& batch : batches) rows += static_cast<int64_t>(batch.rows.size());
-  return rows;
-}
-
 std::unique_ptr<FakeSource> spoilt_source(int64_t samples = 41) {
   auto source = jpeg_source(samples);
   source->fail(7);

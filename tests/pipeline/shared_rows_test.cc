@@ -427,12 +427,6 @@ LoaderOptions shared_options(LoaderOptions options, const std::string& name, int
   return options;
 }
 
-int64_t rows_in(const std::vector<Delivered>& batches) {
-  int64_t rows = 0;
-  for (const Delivered& batch : batches) rows += static_cast<int64_t>(batch.rows.size());
-  return rows;
-}
-
 std::unique_ptr<FakeSource> half_cached_source(int64_t samples = 41) {
   auto source = jpeg_source(samples);
   for (SampleId id = 0; id < samples; id += 3) source->cache(id);
