@@ -5,6 +5,7 @@
 #include "pipeline/source/blob/blob_source.h"
 #include "pipeline/source/cifar_source.h"
 #include "pipeline/source/folder_source.h"
+#include "pipeline/source/growing_source.h"
 #include "pipeline/source/known_names.h"
 #include "pipeline/source/source.h"
 #include "pipeline/source/stored_folder.h"
@@ -28,9 +29,10 @@ void refuse_cache(const std::string& path, const char* why, const StoreOptions& 
   throw std::invalid_argument("cache: " + path + why);
 }
 
-std::unique_ptr<Source> open_stored(const std::string& address, const SourceOptions& options) {
+std::unique_ptr<Source> open_stored(const std::string& address, const SourceOptions& options,
+                                    bool waits) {
   if (const auto blobs = find_blobs(address, options.split, options.store)) {
-    return make_blob_source(*blobs, options);
+    return waits ? make_blob_source(*blobs, options) : begin_blob_source(*blobs, options);
   }
   const auto place = stored_place(address, options.store);
   if (is_cifar_folder(*place)) {
@@ -70,7 +72,7 @@ std::string local_path(const std::string& path) {
 
 std::unique_ptr<Source> open_source(const std::string& given, const SourceOptions& options) {
   const std::string path = local_path(given);
-  if (is_store_address(path)) return open_stored(path, options);
+  if (is_store_address(path)) return open_stored(path, options, true);
   refuse_cache(path, " is on this machine; a cache is of data in a store", options.store);
   std::error_code ignored;
   const bool is_cifar = std::filesystem::is_directory(path, ignored) && is_cifar_folder(path);
@@ -81,6 +83,11 @@ std::unique_ptr<Source> open_source(const std::string& given, const SourceOption
   if (const auto blobs = find_blobs(path, options.split)) return make_blob_source(*blobs, options);
   refuse_fields(path, "an image folder", options);
   return make_folder_source(path, {.split = options.split, .cache_dir = options.cache_dir});
+}
+
+std::unique_ptr<Source> begin_source(const std::string& path, const SourceOptions& options) {
+  if (is_store_address(path)) return open_stored(path, options, false);
+  return open_source(path, options);
 }
 
 bool has_parts(const std::string& given, const StoreOptions& store) {

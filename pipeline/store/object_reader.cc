@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 // How often requests are looked at for being slow, and waiting retries for being due.
 constexpr auto kTick = std::chrono::milliseconds(10);
+constexpr auto kLookForCancel = std::chrono::milliseconds(50);
 
 struct Range {
   const StoredObject* object;
@@ -425,22 +426,34 @@ void ObjectReader::read(const StoredObject& object, int64_t offset, std::span<ui
   impl_->ask(std::move(range), urgent);
 }
 
-void ObjectReader::read_now(const StoredObject& object, int64_t offset, std::span<uint8_t> out) {
-  struct Waiting {
+void ObjectReader::read_now(const StoredObject& object, int64_t offset, std::span<uint8_t> out,
+                            const std::atomic<bool>& cancelled) {
+  // A request that nobody waits for any more goes on, and fills memory of its own.
+  struct Request {
+    Request(const StoredObject& of, size_t length) : object(of), bytes(length) {}
+    const StoredObject object;
+    std::vector<uint8_t> bytes;
     Mutex mutex;
     CondVar came;
     bool ended GUARDED_BY(mutex) = false;
     std::exception_ptr error GUARDED_BY(mutex);
-  } waiting;
-  read(object, offset, out, true, [&waiting](std::exception_ptr error) {
-    const MutexLock lock(waiting.mutex);
-    waiting.ended = true;
-    waiting.error = std::move(error);
-    waiting.came.notify_one();  // with the lock held: who waits destroys all of it
+  };
+  const auto request = std::make_shared<Request>(object, out.size());
+  read(request->object, offset, request->bytes, true, [request](std::exception_ptr error) {
+    const MutexLock lock(request->mutex);
+    request->ended = true;
+    request->error = std::move(error);
+    request->came.notify_one();
   });
-  MutexLock lock(waiting.mutex);
-  while (!waiting.ended) waiting.came.wait(lock);
-  if (waiting.error != nullptr) std::rethrow_exception(waiting.error);
+  MutexLock lock(request->mutex);
+  while (!request->ended && !cancelled) {
+    request->came.wait_until(lock, std::chrono::steady_clock::now() + kLookForCancel);
+  }
+  if (!request->ended) {
+    throw StoreError(store().address_of(object.key) + ": it is no longer waited for");
+  }
+  if (request->error != nullptr) std::rethrow_exception(request->error);
+  std::ranges::copy(request->bytes, out.begin());
 }
 
 int ObjectReader::room() const { return impl_->room(); }

@@ -4,6 +4,7 @@
 // thread and must not wait.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -28,8 +29,10 @@ class ObjectReader {
   // stay valid until then. Ranges that are more than `room()` wait here; `urgent` ones go first.
   void read(const StoredObject& object, int64_t offset, std::span<uint8_t> out, bool urgent,
             Done done);
-  // The same, and waits. Throws StoreError. REQUIRES: not on the client's thread.
-  void read_now(const StoredObject& object, int64_t offset, std::span<uint8_t> out);
+  // The same, and waits. Throws StoreError, also soon after `cancelled` has become true. REQUIRES:
+  // not on the client's thread.
+  void read_now(const StoredObject& object, int64_t offset, std::span<uint8_t> out,
+                const std::atomic<bool>& cancelled);
   // How many ranges may be asked for now without waiting for those under way.
   int room() const;
   // Called on the client's thread whenever there is room again. Set it before the first read().

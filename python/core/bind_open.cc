@@ -3,11 +3,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
+
 #include "pipeline/printable_name.h"
 #include "pipeline/source/blob/blob_source.h"
 #include "pipeline/source/blob/stored_place.h"
 #include "pipeline/source/cifar_source.h"
 #include "pipeline/source/folder_source.h"
+#include "pipeline/source/growing_source.h"
 #include "pipeline/source/listed_source.h"
 #include "pipeline/source/stored_folder.h"
 #include "pipeline/source/synthetic_source.h"
@@ -16,12 +19,22 @@
 #include "python/core/kept_object.h"
 #include "python/core/relabelled_source.h"
 #include "python/core/shared_source.h"
+#include "python/core/unlocked.h"
 
 namespace stoker::python {
 namespace {
 
 namespace nb = nanobind;
 using namespace nb::literals;
+
+// Its end waits for threads, during which others may have Python's lock.
+SharedSource begun(std::unique_ptr<Source> source) {
+  return {source.release(), [](const Source* ended) {
+            std::optional<Unlocked> unlocked;
+            if (holds_python_lock()) unlocked.emplace();
+            delete ended;
+          }};
+}
 
 // Returns what `work(options)` opens; Ctrl-C ends it.
 template <class Work>
@@ -34,23 +47,31 @@ SharedSource open_interruptible(SourceOptions options, const Work& work) {
 
 SharedSource open_path(const std::string& path, Split split, const std::string& image_from,
                        const std::string& label_from, const std::vector<std::string>& targets_from,
-                       const StoreOptions& store) {
+                       const StoreOptions& store, bool wait) {
   return open_interruptible({.split = split,
                              .image_from = image_from,
                              .label_from = label_from,
                              .targets_from = targets_from,
                              .store = store},
-                            [&](const SourceOptions& all) { return open_source(path, all); });
+                            [&](SourceOptions all) {
+                              if (wait) return SharedSource(open_source(path, all));
+                              all.go_on = nullptr;  // it would be called after this
+                              return begun(begin_source(path, all));
+                            });
 }
 
 SharedSource open_blobs(const BlobSet& blobs, const std::string& image_from,
                         const std::string& label_from, const std::vector<std::string>& targets_from,
-                        const StoreOptions& store) {
+                        const StoreOptions& store, bool wait) {
   return open_interruptible({.image_from = image_from,
                              .label_from = label_from,
                              .targets_from = targets_from,
                              .store = store},
-                            [&](const SourceOptions& all) { return make_blob_source(blobs, all); });
+                            [&](SourceOptions all) {
+                              if (wait) return SharedSource(make_blob_source(blobs, all));
+                              all.go_on = nullptr;  // it would be called after this
+                              return begun(begin_blob_source(blobs, all));
+                            });
 }
 
 using PathList = nb::typed<nb::list, nb::bytes>;
@@ -142,7 +163,7 @@ void bind_blobs(nb::module_& module) {
   module.def("local_path", local_path, "path"_a);
   module.def("has_parts", has_parts, nb::call_guard<Unlocked>(), "path"_a, "store"_a);
   module.def("open_blobs", open_blobs, "blobs"_a, "image_from"_a, "label_from"_a, "targets_from"_a,
-             "store"_a);
+             "store"_a, "wait"_a);
 }
 
 void bind_lists(nb::module_& module) {
@@ -179,7 +200,7 @@ void bind_open(nb::module_& module) {
       },
       nb::call_guard<Unlocked>(), "path"_a, "split"_a, "store"_a);
   module.def("open", open_path, "path"_a, "split"_a, "image_from"_a, "label_from"_a,
-             "targets_from"_a, "store"_a);
+             "targets_from"_a, "store"_a, "wait"_a);
   module.def("is_cifar_folder", nb::overload_cast<const std::string&>(is_cifar_folder), "path"_a);
   module.def(
       "synthetic",

@@ -2,7 +2,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "pipeline/source/growing_source.h"
 #include "python/core/bind.h"
+#include "python/core/interruptible.h"
+#include "python/core/shared_source.h"
 #include "python/core/source_sample.h"
 #include "python/core/unknown_label.h"
 #include "python/core/unlocked.h"
@@ -13,7 +16,36 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-SampleId checked(const Source& source, SampleId id) {
+bool is_growing(const Source& source) {
+  const auto* growing = dynamic_cast<const GrowingSource*>(&source);
+  return growing != nullptr && !growing->is_complete();
+}
+
+// Returns the source when it has all of its samples. Ctrl-C ends the wait.
+const Source& complete(const Source& source) {
+  const auto* growing = dynamic_cast<const GrowingSource*>(&source);
+  bool is_complete = growing == nullptr || growing->is_complete();
+  while (!is_complete) {
+    {
+      const Unlocked unlocked;
+      is_complete = growing->is_complete(static_cast<int>(kSignalPoll.count()));
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  return source;
+}
+
+// Returns a source of the first samples, or null (None).
+SharedSource first_samples(const Source& source, int64_t more_than) {
+  const auto* growing = dynamic_cast<const GrowingSource*>(&source);
+  if (growing == nullptr) return nullptr;
+  return run_interruptible([&](const std::atomic<bool>& stop) {
+    return shared(growing->first_samples(more_than, [&] { return !stop; }));
+  });
+}
+
+SampleId checked(const Source& some, SampleId id) {
+  const Source& source = complete(some);
   if (id >= 0 && id < source.size()) return id;
   throw nb::index_error(("sample " + std::to_string(id) + " of " + std::to_string(source.size()) +
                          " samples (0 to " + std::to_string(source.size() - 1) + ")")
@@ -21,6 +53,7 @@ SampleId checked(const Source& source, SampleId id) {
 }
 
 SourceSample sample_at(const std::shared_ptr<Source>& source, int64_t index) {
+  complete(*source);
   const bool from_end = index < 0 && index >= -source->size();
   return {source, checked(*source, from_end ? index + source->size() : index)};
 }
@@ -33,7 +66,7 @@ int label_of(const std::shared_ptr<Source>& source, SampleId id) {
 
 std::vector<std::string> notes_of(const Source& source) {
   std::vector<std::string> messages;
-  for (const SourceNote& note : source.notes()) messages.push_back(note.message);
+  for (const SourceNote& note : complete(source).notes()) messages.push_back(note.message);
   return messages;
 }
 
@@ -70,7 +103,7 @@ nb::dict targets_of_sample(const SourceSample& sample) {
 
 nb::dict targets_of(const Source& source) {
   nb::dict targets;
-  for (const TargetColumn& column : source.targets()) {
+  for (const TargetColumn& column : complete(source).targets()) {
     nb::list shape;
     for (const int64_t extent : column.shape) shape.append(extent);
     targets[column.name.c_str()] = nb::make_tuple(name_of(column.type), nb::tuple(shape));
@@ -130,7 +163,7 @@ void bind_source(nb::module_& module) {
                      "len(source) - 1. source[i] and iterating give a stoker.Sample.\n\n"
                      "A source never changes: copy.copy() and copy.deepcopy() give the source "
                      "itself. A pickle of it holds what it was made from, not its samples.")
-      .def("__len__", &Source::size)
+      .def("__len__", [](const Source& source) { return complete(source).size(); })
       .def("__getitem__", sample_at, "id"_a,
            "Sample `id`, from the end if it is negative. IndexError if there is none.")
       .def(
@@ -158,11 +191,14 @@ void bind_source(nb::module_& module) {
       .def("label", label_of, "id"_a,
            "The sample's label. IndexError if there is none. Of stoker.dataset() without labels=: "
            "the sample is read now if it was not before.")
-      .def("labels", known_labels,
-           "All labels, as a list of int, by sample id. ValueError if they are known only when the "
-           "samples are read: see stoker.dataset().")
+      .def(
+          "labels", [](const Source& source) { return known_labels(complete(source)); },
+          "All labels, as a list of int, by sample id. ValueError if they are known only when the "
+          "samples are read: see stoker.dataset().")
       .def_prop_ro("root", &Source::root, "The folder that names are relative to; '' if none.")
-      .def_prop_ro("classes", &Source::class_names, "Class names, by label.")
+      .def_prop_ro(
+          "classes", [](const Source& source) { return complete(source).class_names(); },
+          "Class names, by label.")
       .def_prop_ro("raw_size", raw_size_of,
                    "(height, width) of every sample where pixels are stored raw; None for image "
                    "files.",
@@ -172,8 +208,19 @@ void bind_source(nb::module_& module) {
           "What its user may not expect: files that are left out, pictures with two labels, "
           "images in compressed pages; a sentence each, with numbers and the first name. "
           "Opening the source warns of the same.")
-      .def_prop_ro("fingerprint", &Source::fingerprint,
-                   "A number that changes when the list of samples or labels does.");
+      .def_prop_ro(
+          "fingerprint", [](const Source& source) { return complete(source).fingerprint(); },
+          "A number that changes when the list of samples or labels does.")
+      .def_prop_ro("is_growing", is_growing,
+                   "Whether the list of samples is still being made: stoker.open(wait=False).")
+      .def(
+          "first_samples", first_samples, "more_than"_a,
+          "A source of the first samples while the list is being made: more than so many of them, "
+          "with the numbers, names and labels that they have in the whole; waits for them. None if "
+          "the list is complete, or nothing is final before it is: then use this source.",
+          nb::sig("def first_samples(self, more_than: int) -> Source | None"));
+  module.def(
+      "wait_for", [](const Source& source) { complete(source).size(); }, "source"_a);
   // As batches have it: 0 if it is not known.
   module.def(
       "label_in_batch",

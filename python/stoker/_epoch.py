@@ -48,3 +48,23 @@ class Epoch(Iterator[Any]):
     def __del__(self) -> None:
         if self._feed is not None:
             self._leave()
+
+
+class FirstEpoch(Iterator[Any]):
+    """The first epoch of a list that grows: nobody knows how many batches are left. `take` returns
+    the next one, or raises StopIteration.
+    """
+
+    __slots__ = ("_take",)
+
+    def __init__(self, take: Callable[[], Any]):
+        self._take: Callable[[], Any] | None = take
+
+    def __next__(self) -> Any:
+        if self._take is None:
+            raise StopIteration
+        try:
+            return self._take()
+        except StopIteration:
+            self._take = None
+            raise

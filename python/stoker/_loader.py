@@ -17,7 +17,8 @@ from stoker._blend import Blend
 from stoker._choice import MAX_PIXELS
 from stoker._decoded_cache import DecodedCache
 from stoker._devices import device_name
-from stoker._epoch import Epoch
+from stoker._epoch import Epoch, FirstEpoch
+from stoker._growing_feed import GrowingFeed, first_of, part_options
 from stoker._image_format import image_format
 from stoker._moving_feed import MovingFeed
 from stoker._options import DrawnSeed, leases_for, loader_options, yes_or_no
@@ -29,6 +30,10 @@ from stoker._state import place_of, state_of
 from stoker.augment import Augment, make_spec
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+_ENDED_BY_A_NEWER_ONE = (
+    "this loop over the Loader was ended by a newer one (or by set_epoch() or load_state_dict()): "
+    "a Loader has one position"
+)
 
 
 class Loader:
@@ -168,7 +173,8 @@ class Loader:
         if remote is not None and not isinstance(remote, Workers):
             raise TypeError(f"remote is {remote!r}, must be made by stoker.ray.workers()")
         readers = readers_of(source)
-        options = loader_options(
+        make_options = partial(
+            loader_options,
             batch_size=batch_size,
             seed=seed,
             shuffle=shuffle,
@@ -193,17 +199,25 @@ class Loader:
             max_bad=max_bad,
             quarantine=quarantine,
         )
-        length = len(source)
-        if order is not None:
-            bound = order.bind(source, options)
-            options.set_order(bound)
-            length = bound.length
-        if last_batch == "drop" and length < options.batch_size * options.world:
-            ranks = f" on each of {options.world} ranks" if options.world > 1 else ""
-            raise ValueError(
-                f"batch_size is {batch_size}{ranks}, and an epoch has {length} samples: "
-                'last_batch="drop" leaves nothing; give a smaller batch_size or last_batch="pad"'
-            )
+        options = make_options()
+        rows = options.batch_size * options.world
+        first = None
+        if source.is_growing:
+            others = remote is not None or share is not None or cache is not None
+            first = first_of(source, rows, _why_all(options, order, others, on_batch))
+        if first is None:
+            length = len(source)
+            if order is not None:
+                bound = order.bind(source, options)
+                options.set_order(bound)
+                length = bound.length
+            if last_batch == "drop" and length < rows:
+                ranks = f" on each of {options.world} ranks" if options.world > 1 else ""
+                raise ValueError(
+                    f"batch_size is {batch_size}{ranks}, and an epoch has {length} samples: "
+                    'last_batch="drop" leaves nothing; give a smaller batch_size or '
+                    'last_batch="pad"'
+                )
         self._source = source
         self._options = options
         self._device = name
@@ -215,13 +229,24 @@ class Loader:
         self._crew = None if remote is None else remote.begin(source)
         self._order = _Kept(order)
         # None of these functions keeps the Loader: dropping it ends the feed.
-        self._feed = _feed_of(
-            _maker(source, spec, form, self._crew, self._order),
-            options,
-            lambda taken: Batch(taken, source, metadata),
-            on_batch,
-            on_batch_ahead,
-        )
+        self._feed: MovingFeed
+        if first is not None:
+            self._feed = GrowingFeed(
+                source,
+                first,
+                lambda fed, options: _core.Feed.make(fed, spec, options, *form),
+                options,
+                part_options(make_options()),
+                lambda taken, fed: Batch(taken, fed, metadata),
+            )
+        else:
+            self._feed = _feed_of(
+                _maker(source, spec, form, self._crew, self._order),
+                options,
+                lambda taken: Batch(taken, source, metadata),
+                on_batch,
+                on_batch_ahead,
+            )
         self._resumed = False
         self._uses = [reader.use() for reader in readers.readers]
         self._pass = 0  # the number of the current iteration
@@ -238,6 +263,9 @@ class Loader:
         If the last loop was left early, its epoch is over: this begins the one after it. An
         iterator that was made before is ended by this one (RuntimeError).
         """
+        if isinstance(self._feed, GrowingFeed) and self._feed.is_growing and self._pass == 0:
+            self._pass += 1
+            return FirstEpoch(partial(self._next_at_first, self._feed, self._pass))
         feed = self._feed.get()
         steps = feed.steps_per_epoch
         position = self._feed.position()[0]
@@ -340,7 +368,7 @@ class Loader:
         ('': in memory) and 'problem' (why nothing more is kept; '': it is).
         staging's input_wait_s is how long next() waited for the feed.
         """
-        return self._feed.get().stats()
+        return self._feed.current().stats()
 
     def memory_plan(self) -> dict[str, int]:
         """Returns bytes: ring (pinned, or on the host), slots (on the device: slots and normalised
@@ -349,7 +377,7 @@ class Loader:
         (samples fetched ahead), total, and frame, which a progressive
         JPEG, an interlaced PNG, ... of max_pixels may need in addition.
         """
-        return self._feed.get().memory_plan()
+        return self._feed.current().memory_plan()
 
     def close(self) -> None:
         """Ends the feed: its threads, files and memory, except that of held batches, which stay
@@ -372,9 +400,10 @@ class Loader:
         self.close()
 
     def __repr__(self) -> str:
+        samples = "a list that grows" if self._source.is_growing else f"{len(self._source)} samples"
         return (
-            f"<stoker.Loader of {len(self._source)} samples in batches of {self.batch_size} on "
-            f"{self._device}: {self._feed}>"
+            f"<stoker.Loader of {samples} in batches of {self.batch_size} on {self._device}: "
+            f"{self._feed}>"
         )
 
     def __reduce__(self) -> Any:
@@ -400,11 +429,13 @@ class Loader:
     def _next(self, number: int, feed: _core.Feed, end: int) -> Any:
         if number != self._pass or not self._feed.is_now(feed):
             self._feed.get()
-            raise RuntimeError(
-                "this loop over the Loader was ended by a newer one (or by set_epoch() or "
-                "load_state_dict()): a Loader has one position"
-            )
+            raise RuntimeError(_ENDED_BY_A_NEWER_ONE)
         return self._feed.next(feed, end)
+
+    def _next_at_first(self, feed: GrowingFeed, number: int) -> Any:
+        if number != self._pass:
+            raise RuntimeError(_ENDED_BY_A_NEWER_ONE)
+        return feed.next_at_first()
 
     def _leave(self, number: int) -> None:
         if number == self._pass:
@@ -444,6 +475,19 @@ def _feed_of(
     if on_batch is None:
         return MovingFeed(make, options, batch_of)
     return PreparedFeed(make, options, lambda taken: on_batch(batch_of(taken)), ahead)
+
+
+def _why_all(
+    options: _core.LoaderOptions, order: Order | None, others: bool, on_batch: object
+) -> str:
+    """Returns why a feed needs the number of samples before its first batch; '': it does not."""
+    if order is not None or options.shuffle:
+        return "its order depends on their number; with shuffle=False a Loader begins at once"
+    if 0 <= options.epochs < 1:
+        return f"epochs={options.epochs} end at a share of them"
+    if others:
+        return "remote=, share= and cache= need the whole list"
+    return "on_batch= needs the whole list" if on_batch is not None else ""
 
 
 def _source_and_order(

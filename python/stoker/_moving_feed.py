@@ -39,6 +39,10 @@ class MovingFeed:
         self._feed.check_process()
         return self._feed
 
+    def current(self) -> _core.Feed:
+        """Returns the feed as it is now; mostly get()."""
+        return self.get()
+
     def next(self, feed: _core.Feed, end: int) -> Any:
         """Returns the next batch before step `end`. StopIteration: there is no other. RuntimeError:
         `feed` was closed."""

@@ -13,6 +13,7 @@ from stoker._choice import SPLITS, choose, height_and_width
 from stoker._fields import Fields, fields_of
 from stoker._huggingface import numbers_of, open_dataset
 from stoker._labels import numbered, whole
+from stoker._options import yes_or_no
 from stoker._paths import (
     absolute,
     check_files,
@@ -75,13 +76,14 @@ def open(  # noqa: A001 - stoker.open, like the C++ open_source
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
     store: Store | None = None,
+    wait: bool = True,
 ) -> _core.Source:
     """Opens what is at `path`: an image folder, CIFAR's binary files, tar, Parquet, TFRecord or MDS
     shards, or a list of files; see folder(), cifar(), tar() and csv(). image_from, label_from,
-    targets_from: for shards and lists only.
+    targets_from: for shards and lists only. wait: see tar().
     """
     fields = fields_of(image_from, label_from, targets_from)
-    return _opened("open", path, split, label_fn, fields, store)
+    return _opened("open", path, split, label_fn, fields, store, wait)
 
 
 def tar(
@@ -93,6 +95,7 @@ def tar(
     targets_from: Sequence[str] = (),
     label_fn: LabelFn | None = None,
     store: Store | None = None,
+    wait: bool = True,
 ) -> _core.Source:
     """Tar shards as WebDataset has them: files that follow each other and whose names are equal up
     to the first dot are a sample.
@@ -120,12 +123,18 @@ def tar(
     of them changes. What is left out is counted in Source.notes, with a UserWarning. Ctrl-C ends
     the reading at once.
 
+    wait: False returns while the index of shards in a store is being made for the first time. A
+        Loader with shuffle=False begins with the samples that are known; its batches are those of
+        the complete list. Whatever needs the list waits for it: a Loader that shuffles (it warns),
+        len(), state_dict(), the labels of all samples. Errors in later shards come from these.
+        There are no warnings of what is left out: see Source.notes.
+
     FileNotFoundError: `paths`. ValueError: they hold something else, or several parts and no split.
     RuntimeError: what is wrong with the content of a file, with path and offset. StoreError: what
     is wrong with a store, or the right to read it.
     """
     fields = fields_of(image_from, label_from, targets_from)
-    return _opened("tar", paths, split, label_fn, fields, store)
+    return _opened("tar", paths, split, label_fn, fields, store, wait)
 
 
 def parquet(
@@ -381,19 +390,29 @@ def _listed_images(
 
 
 def _found(
-    kind: str, path: str | list[str], split: str, fields: Fields, store: Store | None
+    kind: str,
+    path: str | list[str],
+    split: str,
+    fields: Fields,
+    store: Store | None,
+    wait: bool = True,
 ) -> _core.Source:
     """`kind`: the name of a function above."""
     there = absolute(path)
     return made(
-        _at(kind, path, split, fields, store),
+        _at(kind, path, split, fields, store, wait),
         _found,
         lambda _: (kind, there, split, fields, store),
     )
 
 
 def _at(
-    kind: str, path: str | list[str], split: str, fields: Fields, store: Store | None
+    kind: str,
+    path: str | list[str],
+    split: str,
+    fields: Fields,
+    store: Store | None,
+    wait: bool,
 ) -> _core.Source:
     options = options_for(path, store)
     if isinstance(path, str) and kind == "folder":
@@ -401,8 +420,8 @@ def _at(
     if isinstance(path, str) and kind == "cifar":
         return _core.cifar(path, SPLITS[split], options)
     if isinstance(path, str) and kind == "open" and (os.path.isdir(path) or is_address(path)):
-        return _core.open(path, SPLITS[split], *fields, options)
-    return _core.open_blobs(find_blobs(kind, path, split, options), *fields, options)
+        return _core.open(path, SPLITS[split], *fields, options, wait)
+    return _core.open_blobs(find_blobs(kind, path, split, options), *fields, options, wait)
 
 
 # What the functions at the top check before.
@@ -415,7 +434,10 @@ def _opened(
     label_fn: LabelFn | None,
     fields: Fields = Fields(),
     store: Store | None = None,
+    wait: bool = True,
 ) -> _core.Source:
+    if not yes_or_no("wait", wait) and label_fn is not None:
+        raise ValueError("wait is False, but label_fn= needs the labels of all samples")
     part = "all" if split is None else split
     choose("split", part, SPLITS)
     path: str | list[str]
@@ -427,8 +449,8 @@ def _opened(
     else:
         path = [_core.local_path(os.fsdecode(each)) for each in paths]
         name = check_files(path, split)
-    source = _found(kind, path, part, fields, store)
-    for note in source.notes:
+    source = _found(kind, path, part, fields, store, wait)
+    for note in source.notes if wait else ():
         warnings.warn(f"{name}: {note}", stacklevel=3)
     return source if label_fn is None else relabel(source, label_fn)
 

@@ -45,15 +45,25 @@ TEST_F(ObjectReaderTest, ReadsAndCounts) {
 TEST_F(ObjectReaderTest, ReadNowWaits) {
   open();
   std::vector<uint8_t> out(1000);
-  reader_->read_now(object_, 77, out);
+  std::atomic<bool> cancelled = false;
+  reader_->read_now(object_, 77, out, cancelled);
   EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes_.begin() + 77));
   fail_first({.kind = Kind::status, .status = 403, .body = "no right"});
   try {
-    reader_->read_now(object_, 0, out);
+    reader_->read_now(object_, 0, out, cancelled);
     FAIL() << "it was refused";
   } catch (const StoreError& error) {
     EXPECT_STREQ(error.what(), "test://server/object: no right");
   }
+  cancelled = true;
+  server_.set_script([](const SeenRequest&) { return Fault{.waits = true}; });
+  try {
+    reader_->read_now(object_, 0, out, cancelled);
+    FAIL() << "it has waited";
+  } catch (const StoreError& error) {
+    EXPECT_STREQ(error.what(), "test://server/object: it is no longer waited for");
+  }
+  server_.release();
 }
 
 TEST_F(ObjectReaderTest, NoBytesTakeNoRequest) {

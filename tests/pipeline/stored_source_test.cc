@@ -95,6 +95,28 @@ TEST_F(StoredSourceTest, ShardsHaveTheSameSamples) {
   EXPECT_FALSE(local->store_stats());
 }
 
+// A tar of several parts, whose headers are read by several threads.
+TEST_F(StoredSourceTest, ALargeTarIsIndexedByItsHeaders) {
+  constexpr int kSamples = 240;
+  std::string tar;
+  for (int i = 0; i < kSamples; ++i) {
+    std::string image(60'000, '\0');
+    for (size_t k = 0; k < image.size(); ++k) image[k] = static_cast<char>(k * 7919 >> 5);
+    tar += tar_member(std::to_string(i) + ".cls", std::to_string(i % 4));
+    tar += tar_member(std::to_string(i) + ".jpg", image);
+  }
+  tar += tar_end();
+  const std::string path = data_.write("large.tar", tar);
+  server_.put("/large.tar", {tar.begin(), tar.end()}, "\"1\"");
+  const auto local = open(path);
+  const int64_t before = server_.requests();
+  const auto stored = open(address("large.tar"));
+  EXPECT_EQ(stored->fingerprint(), local->fingerprint());
+  EXPECT_EQ(names_of(*stored), names_of(*local));
+  // One for each sample, and some to see the object and to find the first header of each part.
+  EXPECT_LE(server_.requests() - before, kSamples + 30);
+}
+
 TEST_F(StoredSourceTest, AListNamesObjectsBesideIt) {
   const auto local = open(data_.path() + "/list.csv");
   const auto stored = open(address("list.csv"));

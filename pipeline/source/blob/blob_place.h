@@ -40,6 +40,10 @@ class BlobPlace {
   // Returns how many bytes a file has; -1 if there is no such file.
   virtual int64_t bytes_of(const std::string& name) const = 0;
   virtual std::unique_ptr<BlobReader> open(const std::string& name) const = 0;
+  // Reads a blob that is no local file; empty for one.
+  virtual ReadAt read_at([[maybe_unused]] const std::string& name) const { return {}; }
+  // Ends reads that wait for a network, by an exception; there will be no others.
+  virtual void cancel() const {}
   std::string read_whole(const std::string& name) const;
   // How many blobs to scan at once for their samples: the scans wait for storage most of the time.
   virtual int scans_at_once() const = 0;

@@ -14,6 +14,7 @@
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/blob/index_builder.h"
 #include "pipeline/source/blob/target_fields.h"
+#include "pipeline/source/growing_source.h"
 
 namespace stoker {
 namespace {
@@ -130,15 +131,60 @@ std::unique_ptr<BlobIndex> load_or_make(const BlobIndexRequest& request,
   return make(request, stamps, key, path, settled);
 }
 
+BlobIndexRequest request_of(const BlobSet& set, const SourceOptions& options) {
+  return {.set = set,
+          .fields = {options.image_from, options.label_from,
+                     target_fields(options.targets_from, set.format)},
+          .class_names = read_class_names(*set.place),
+          .go_on = options.go_on};
+}
+
+// Makes sources of the first samples while the index of all is made.
+class OfferedParts final : public IndexParts {
+ public:
+  OfferedParts(GrowingSource& source, const BlobPlace& place) : source_(source), place_(place) {}
+
+  bool wants(int64_t samples) override { return source_.wants(samples); }
+  void none() override { source_.cannot_grow(); }
+  std::string new_path() override { return temporary_path(); }
+  void take(const std::string& path) override {
+    std::unique_ptr<BlobIndex> index = BlobIndex::open(path);
+    unlink(path.c_str());  // it stays mapped
+    if (index == nullptr) throw std::runtime_error(path + ": the new index cannot be read");
+    source_.grow(place_.make_source(std::move(index)));
+  }
+
+ private:
+  GrowingSource& source_;
+  const BlobPlace& place_;
+};
+
 }  // namespace
 
 std::unique_ptr<Source> make_blob_source(const BlobSet& set, const SourceOptions& options) {
-  const BlobIndexRequest request{.set = set,
-                                 .fields = {options.image_from, options.label_from,
-                                            target_fields(options.targets_from, set.format)},
-                                 .class_names = read_class_names(*set.place),
-                                 .go_on = options.go_on};
-  return set.place->make_source(load_or_make(request, options.cache_dir));
+  return set.place->make_source(load_or_make(request_of(set, options), options.cache_dir));
+}
+
+std::unique_ptr<Source> begin_blob_source(const BlobSet& set, const SourceOptions& options) {
+  if (set.format != BlobFormat::tar || !set.place->read_at(set.blobs.front())) {
+    return make_blob_source(set, options);
+  }
+  BlobIndexRequest begun = request_of(set, options);
+  // Where a sample is in a cache depends on the lengths of all.
+  const bool has_parts = options.store.cache.empty();
+  const auto make = [request = std::move(begun), cache_dir = options.cache_dir, has_parts](
+                        GrowingSource& source, const std::function<bool()>& go_on) {
+    if (!has_parts) source.cannot_grow();
+    OfferedParts parts(source, *request.set.place);
+    BlobIndexRequest with_parts = request;
+    with_parts.parts = &parts;
+    with_parts.go_on = [&](int64_t done, int64_t total) {
+      return go_on() && (!request.go_on || request.go_on(done, total));
+    };
+    return request.set.place->make_source(load_or_make(with_parts, cache_dir));
+  };
+  return std::make_unique<GrowingSource>(set.place->root(), make,
+                                         [place = set.place] { place->cancel(); });
 }
 
 }  // namespace stoker

@@ -22,5 +22,9 @@ namespace stoker {
 // Indexes of few samples are not kept. Processes that open the same data at once make one index.
 // Throws as open_source().
 std::unique_ptr<Source> make_blob_source(const BlobSet& set, const SourceOptions& options);
+// The same, but a set of tars in a store is a GrowingSource, which does not wait for their index.
+// options.go_on is called on another thread then. Nothing is fed before the index is complete where
+// labels are texts, or there is a cache of the samples.
+std::unique_ptr<Source> begin_blob_source(const BlobSet& set, const SourceOptions& options);
 
 }  // namespace stoker

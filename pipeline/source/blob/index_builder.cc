@@ -12,6 +12,7 @@
 #include "pipeline/printable_name.h"
 #include "pipeline/source/blob/index_writer.h"
 #include "pipeline/source/blob/sample_collector.h"
+#include "pipeline/source/blob/tar_scouts.h"
 #include "pipeline/source/format/list.h"
 #include "pipeline/source/format/mds.h"
 #include "pipeline/source/format/parquet.h"
@@ -124,6 +125,20 @@ class Merged {
 
   BlobTable& table() { return table_; }
 
+  bool are_labels_final() const { return labels_ != LabelKind::text; }
+  // Returns the table of an index of the first blobs, without stamps and targets. REQUIRES: labels
+  // are final.
+  BlobTable part(size_t blobs) const {
+    BlobTable part;
+    part.blobs.assign(table_.blobs.begin(), table_.blobs.begin() + static_cast<ptrdiff_t>(blobs));
+    if (labels_ == LabelKind::none) return part;
+    part.class_names = table_.class_names;
+    for (int64_t i = std::ssize(part.class_names); i <= largest_label_; ++i) {
+      part.class_names.push_back(std::to_string(i));
+    }
+    return part;
+  }
+
  private:
   std::string path_of(size_t blob) const {
     return request_.set.place->path_of(request_.set.blobs[blob]);
@@ -179,6 +194,7 @@ class Builder {
     const size_t count = request_.set.blobs.size();
     const auto at_once = static_cast<size_t>(request_.set.place->scans_at_once());
     const size_t thread_count = std::min(at_once, count);
+    send_scouts();
     {
       const MutexLock lock(mutex_);
       running_ = thread_count;
@@ -187,17 +203,46 @@ class Builder {
     for (size_t i = 0; i < thread_count; ++i) threads.emplace_back([this] { work(); });
     watch();
     threads.clear();
+    scouts_.reset();
     error_.rethrow();
   }
 
   // REQUIRES: run() has returned.
-  Merged& merged() { return merged_; }
+  Merged& merged() {
+    const MutexLock lock(write_mutex_);
+    return merged_;
+  }
+  // They are known with the first sample.
   std::vector<TargetColumn> targets() {
     const MutexLock lock(mutex_);
     return targets_;
   }
 
  private:
+  // Of tars in a store, which are many rounds each.
+  void send_scouts() {
+    const BlobPlace& place = *request_.set.place;
+    const std::vector<std::string>& names = request_.set.blobs;
+    if (request_.set.format != BlobFormat::tar || !place.read_at(names.front())) return;
+    std::vector<ScoutedTar> tars;
+    for (size_t i = 0; i < names.size(); ++i) {
+      tars.push_back({place.path_of(names[i]), stamps_[i].bytes, place.read_at(names[i])});
+    }
+    scouts_ = std::make_unique<TarScouts>(std::move(tars),
+                                          TarScouts::Options{.scouts = place.scans_at_once()});
+  }
+
+  std::unique_ptr<BlobReader> open(size_t blob) {
+    const BlobPlace& place = *request_.set.place;
+    const std::string& name = request_.set.blobs[blob];
+    if (!scouts_) return place.open(name);
+    return std::make_unique<BlobReader>(
+        place.path_of(name), stamps_[blob].bytes,
+        [this, blob](int64_t offset, int64_t least, std::span<uint8_t> out) {
+          return scouts_->read(blob, offset, least, out);
+        });
+  }
+
   void work() {
     try {
       for (size_t blob = next_++; blob < request_.set.blobs.size() && !stopped_; blob = next_++) {
@@ -214,7 +259,7 @@ class Builder {
 
   void scan_blob(size_t blob) {
     const std::string& name = request_.set.blobs[blob];
-    const std::unique_ptr<BlobReader> opened = request_.set.place->open(name);
+    const std::unique_ptr<BlobReader> opened = open(blob);
     BlobReader& reader = *opened;
     int64_t before = 0;
     reader.set_progress([&](int64_t offset) {
@@ -223,6 +268,7 @@ class Builder {
     });
     const auto take = [&](SamplePiece& piece) {
       wait_for_turn(blob);
+      const MutexLock lock(write_mutex_);
       merged_.relabel(blob, piece);
       writer_.add(static_cast<int64_t>(blob), piece.first_row, piece.entries, piece.names,
                   piece.values);
@@ -233,15 +279,37 @@ class Builder {
     SampleCollector samples(reader, take, {request_.fields.targets, agree});
     scan(request_.set.format, reader, request_.fields, samples);
     samples.finish();
+    if (scouts_) scouts_->end(blob);
     wait_for_turn(blob);
     if (request_.set.place->stamp(name) != stamps_[blob]) {
       throw std::runtime_error(reader.path() + ": it changed while its index was made");
     }
-    merged_.end_blob(blob, samples);
+    end_blob(blob, samples);
     done_bytes_ += stamps_[blob].bytes - before;
     const MutexLock lock(mutex_);
     ++turn_;
     changed_.notify_all();
+  }
+
+  void end_blob(size_t blob, const SampleCollector& samples) {
+    const MutexLock lock(write_mutex_);
+    merged_.end_blob(blob, samples);
+    ended_blobs_ = blob + 1;
+    ended_samples_ = writer_.samples();
+    offer_part();
+  }
+
+  // Whoever wants more samples than are known may ask at any time, and a blob may take long.
+  void offer_part() REQUIRES(write_mutex_) {
+    if (request_.parts == nullptr || ended_samples_ == 0) return;
+    if (!merged_.are_labels_final()) return request_.parts->none();
+    if (ended_blobs_ == request_.set.blobs.size() || !request_.parts->wants(ended_samples_)) return;
+    BlobTable table = merged_.part(ended_blobs_);
+    table.stamps.assign(stamps_.begin(), stamps_.begin() + static_cast<ptrdiff_t>(ended_blobs_));
+    table.targets = targets();
+    const std::string path = request_.parts->new_path();
+    writer_.write_part(path, ended_samples_, std::move(table));
+    request_.parts->take(path);
   }
 
   // The first sample of all decides. A blob knows that its own is the first when those before it
@@ -264,6 +332,7 @@ class Builder {
   }
 
   void stop() {
+    if (scouts_) scouts_->stop();
     const MutexLock lock(mutex_);
     stopped_ = true;
     changed_.notify_all();
@@ -274,6 +343,8 @@ class Builder {
     do {
       try {
         if (request_.go_on && !request_.go_on(done_bytes_, total_bytes_)) throw Stopped();
+        const MutexLock lock(write_mutex_);
+        offer_part();
       } catch (...) {
         error_.keep_current();
         stop();
@@ -290,8 +361,13 @@ class Builder {
 
   const BlobIndexRequest& request_;
   const std::vector<FileStamp>& stamps_;
-  Merged merged_;            // of the thread whose turn it is
-  BlobIndexWriter& writer_;  // the same
+  // Of the thread whose turn it is, and of watch().
+  Mutex write_mutex_;
+  Merged merged_ GUARDED_BY(write_mutex_);
+  BlobIndexWriter& writer_ GUARDED_BY(write_mutex_);
+  size_t ended_blobs_ GUARDED_BY(write_mutex_) = 0;
+  int64_t ended_samples_ GUARDED_BY(write_mutex_) = 0;  // of these
+  std::unique_ptr<TarScouts> scouts_;
   int64_t total_bytes_ = 0;
   std::atomic<size_t> next_ = 0;
   std::atomic<int64_t> done_bytes_ = 0;

@@ -13,12 +13,27 @@
 
 namespace stoker {
 
+// Who may use the first samples of an index while the others are looked for. Threads: one call at a
+// time. An exception ends the making of the index.
+class IndexParts {
+ public:
+  virtual ~IndexParts() = default;
+  // Returns whether an index of the first `samples` is wanted, which are all that are known.
+  virtual bool wants(int64_t samples) = 0;
+  // Returns where to write it, and then gets it.
+  virtual std::string new_path() = 0;
+  virtual void take(const std::string& path) = 0;
+  // There are no such indexes, because labels that are texts have no numbers before all are known.
+  virtual void none() = 0;
+};
+
 struct BlobIndexRequest {
   BlobSet set;
   FieldChoice fields;
   std::vector<std::string> class_names;  // of classes 0, 1, ..., where a file beside them has them
   // As SourceOptions::go_on.
   std::function<bool(int64_t done, int64_t total)> go_on;
+  IndexParts* parts = nullptr;
 };
 
 // Returns the state of a set's blobs. Throws std::runtime_error if one is not there.

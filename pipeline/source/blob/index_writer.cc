@@ -134,6 +134,24 @@ void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> n
   table.targets_digest = targets.digest();
 }
 
+void BlobIndexWriter::write_part(const std::string& path, int64_t samples, BlobTable table) {
+  flush();
+  BlobIndexWriter part(path);
+  part.segments_ = segments_;
+  std::erase_if(part.segments_, [&](const auto& each) { return each.first_id >= samples; });
+  part.samples_ = samples;
+  const bool is_all = part.segments_.size() == segments_.size();
+  const uint64_t end = is_all ? end_ : static_cast<uint64_t>(segments_[part.segments_.size()].at);
+  std::vector<char> piece;
+  while (part.end_ < end) {
+    piece.resize(std::min<size_t>(kPendingBytes, end - part.end_));
+    file_.read_at(part.end_, piece);
+    part.file_.write_at(part.end_, {piece.data(), piece.size()});
+    part.end_ += piece.size();
+  }
+  part.finish(std::move(table), {});
+}
+
 void BlobIndexWriter::finish(BlobTable table, std::span<const int32_t> new_labels) {
   flush();
   table.segments = std::move(segments_);

@@ -24,6 +24,9 @@ class BlobIndexWriter {
   void add(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
            std::string_view names, std::span<const std::byte> targets = {});
   int64_t samples() const { return samples_; }
+  // Writes an index of the first `samples`, which were added by whole calls of add(), to another
+  // path. `table` as in finish(), for them; their labels are final.
+  void write_part(const std::string& path, int64_t samples, BlobTable table);
   // Gives the samples their final labels (new_labels[label]; empty: they are final), seals
   // everything and puts the file into its place. `table` has blobs, stamps, class names, notes,
   // key, and the columns of targets.

@@ -132,11 +132,14 @@ StoredObject StoredPlace::object(const std::string& name) const {
 }
 
 std::unique_ptr<BlobReader> StoredPlace::open(const std::string& name) const {
-  const StoredObject found = object(name);
-  return std::make_unique<BlobReader>(path_of(name), found.bytes,
-                                      [this, found](int64_t offset, std::span<uint8_t> out) {
-                                        if (!out.empty()) reader_->read_now(found, offset, out);
-                                      });
+  return std::make_unique<BlobReader>(path_of(name), object(name).bytes, read_at(name));
+}
+
+ReadAt StoredPlace::read_at(const std::string& name) const {
+  return [this, found = object(name)](int64_t offset, int64_t, std::span<uint8_t> out) {
+    if (!out.empty()) reader_->read_now(found, offset, out, cancelled_);
+    return std::ssize(out);
+  };
 }
 
 int StoredPlace::scans_at_once() const { return kWaiting; }

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,6 +30,8 @@ class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<
   std::vector<FileStamp> stamps(const std::vector<std::string>& names) const override;
   int64_t bytes_of(const std::string& name) const override;
   std::unique_ptr<BlobReader> open(const std::string& name) const override;
+  ReadAt read_at(const std::string& name) const override;
+  void cancel() const override { cancelled_ = true; }
   int scans_at_once() const override;
   std::string identity() const override { return root_; }
   std::unique_ptr<Source> make_source(std::unique_ptr<BlobIndex> index) const override;
@@ -63,6 +66,7 @@ class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<
   const StoreOptions options_;
   const pid_t process_;
   std::unique_ptr<ObjectReader> reader_;
+  mutable std::atomic<bool> cancelled_ = false;
   mutable Mutex mutex_;
   mutable std::map<std::string, StoredObject> seen_ GUARDED_BY(mutex_);  // by name
 };

@@ -82,8 +82,7 @@ std::span<const uint8_t> BlobReader::fill_window(int64_t offset, int64_t length)
   window_bytes_ = 0;
   window_at_ = offset;
   if (read_at_) {
-    read_at_(offset, {window_.data(), static_cast<size_t>(wanted)});
-    window_bytes_ = wanted;
+    window_bytes_ = read_at_(offset, length, {window_.data(), static_cast<size_t>(wanted)});
   } else {
     read_file(wanted);
   }

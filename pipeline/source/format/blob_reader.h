@@ -18,8 +18,9 @@ class BlobError : public std::runtime_error {
   BlobError(const std::string& path, int64_t offset, const std::string& reason);
 };
 
-// Reads a blob that is no local file: fills `out` from `offset` on, or throws.
-using ReadAt = std::function<void(int64_t offset, std::span<uint8_t> out)>;
+// Reads a blob that is no local file: fills at least `least` bytes of `out` from `offset` on, and
+// returns how many. Throws what is wrong.
+using ReadAt = std::function<int64_t(int64_t offset, int64_t least, std::span<uint8_t> out)>;
 
 class BlobReader {
  public:

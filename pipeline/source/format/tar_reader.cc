@@ -11,7 +11,6 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kBlock = 512;
 constexpr int64_t kLargestNumber = std::numeric_limits<int64_t>::max();
 constexpr const char* kCutShort =
     "the file ends without the two blocks of zeros that end a tar: it is probably half downloaded";
@@ -60,7 +59,26 @@ std::optional<int64_t> parse_binary(std::string_view text) {
 // bytes of theirs follow.
 bool has_data(char type) { return type < '1' || type > '6'; }
 
+// What a header says its checksum is, and what its bytes give.
+struct CheckSum {
+  std::optional<int64_t> stored;
+  int64_t sum = 0;
+  bool holds() const { return stored == sum; }
+};
+
+CheckSum check_sum_of(std::span<const uint8_t> header) {
+  constexpr size_t kAt = 148, kLength = 8;
+  int64_t sum = std::accumulate(header.begin(), header.end(), int64_t{0});
+  // The field itself counts as spaces.
+  for (size_t i = kAt; i < kAt + kLength; ++i) sum += int64_t{' '} - header[i];
+  return {parse_octal(as_text(header).substr(kAt, kLength)), sum};
+}
+
 }  // namespace
+
+bool is_tar_header(std::span<const uint8_t> block) {
+  return as_text(block).substr(257, 5) == "ustar" && check_sum_of(block).holds();
+}
 
 TarReader::TarReader(BlobReader& blob) : blob_(blob) {
   if (blob.size() == 0) blob.fail(0, "the file is empty");
@@ -105,8 +123,8 @@ bool TarReader::next(TarMember& member) {
 
 // Reads the header at at_. Returns false if there is a block of zeros, which ends the members.
 bool TarReader::read_header(TarMember& member) {
-  if (blob_.size() - at_ < kBlock) blob_.fail(at_, kCutShort);
-  const auto bytes = blob_.read(at_, kBlock, "a header");
+  if (blob_.size() - at_ < kTarBlock) blob_.fail(at_, kCutShort);
+  const auto bytes = blob_.read(at_, kTarBlock, "a header");
   std::copy(bytes.begin(), bytes.end(), header_.begin());
   if (header_[0] == 0 && is_zero(header_)) return false;
   member.header_at = at_;
@@ -126,11 +144,7 @@ std::string_view TarReader::field(size_t at, size_t length) const {
 }
 
 void TarReader::check_sum(const TarMember& member) const {
-  constexpr size_t kAt = 148, kLength = 8;
-  uint32_t sum = std::accumulate(header_.begin(), header_.end(), uint32_t{0});
-  // The field itself counts as spaces.
-  for (size_t i = kAt; i < kAt + kLength; ++i) sum += uint32_t{' '} - header_[i];
-  const auto stored = parse_octal(as_text(header_).substr(kAt, kLength));
+  const auto [stored, sum] = check_sum_of(header_);
   if (stored == sum) return;
   const std::string what = at_ == 0 ? "this is no tar file, or it is damaged: the header of "
                                     : "the header is damaged: that of ";
@@ -141,7 +155,7 @@ void TarReader::check_sum(const TarMember& member) const {
 
 // Finds the member's data and the next header; `size` is what an extended header said.
 void TarReader::measure(TarMember& member, const std::optional<int64_t>& size) {
-  member.data_at = at_ + kBlock;
+  member.data_at = at_ + kTarBlock;
   member.size = 0;
   if (has_data(member.type)) {
     const std::string_view text = as_text(header_).substr(124, 12);
@@ -159,7 +173,7 @@ void TarReader::measure(TarMember& member, const std::optional<int64_t>& size) {
                         " bytes, and after its header the file has " + std::to_string(rest) +
                         ": it is probably half downloaded");
   }
-  const int64_t padding = (kBlock - member.size % kBlock) % kBlock;
+  const int64_t padding = (kTarBlock - member.size % kTarBlock) % kTarBlock;
   if (padding > rest - member.size) blob_.fail(member.data_at + member.size, kCutShort);
   at_ = member.data_at + member.size + padding;
 }
@@ -211,7 +225,7 @@ void TarReader::read_record(const TarMember& member, std::string_view record,
 
 // Two blocks of zeros end a tar, and programs add more of them.
 void TarReader::check_end() {
-  if (blob_.size() - at_ < 2 * kBlock) blob_.fail(at_, kCutShort);
+  if (blob_.size() - at_ < 2 * kTarBlock) blob_.fail(at_, kCutShort);
   constexpr int64_t kPiece = 64 << 10;
   for (int64_t at = at_; at < blob_.size(); at += kPiece) {
     const auto bytes = blob_.read(at, std::min(kPiece, blob_.size() - at), "the end");

@@ -20,14 +20,22 @@ struct TarMember {
   int64_t size = 0;  // bytes at data_at, all of them inside the file; 0 for what has no data
 };
 
+constexpr int64_t kTarBlock = 512;
+// Returns whether a block of so many bytes is a header of POSIX's or GNU's format, by its magic and
+// its checksum.
+bool is_tar_header(std::span<const uint8_t> block);
+
 class TarReader {
  public:
   // Throws BlobError for an empty file and for a compressed one.
   explicit TarReader(BlobReader& blob);
+  // Begins at the header of a member that is not the first one.
+  TarReader(BlobReader& blob, int64_t header_at) : blob_(blob), at_(header_at) {}
   // Sets `member` to the next file, folder, link or other thing; the headers that only say
   // something about the next member are read on the way. Returns false after the last one, when
   // the end has been checked. Throws BlobError with the header's offset for what is damaged.
   bool next(TarMember& member);
+  int64_t at() const { return at_; }  // where the next header is
 
  private:
   // What extended headers said about the member that follows.
