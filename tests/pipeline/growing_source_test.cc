@@ -7,7 +7,7 @@
 
 #include <future>
 
-#include "pipeline/source/blob/blob_source.h"
+#include "pipeline/durable_file.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/object_server.h"
@@ -135,8 +135,11 @@ class GrowingShardsTest : public ::testing::Test {
   ~GrowingShardsTest() override { server_.release(); }
 
   void put(const std::string& name, const std::string& bytes) {
+    put(name, bytes, "\"" + name + "\"");
+  }
+  void put(const std::string& name, const std::string& bytes, const std::string& etag) {
     data_.write(name, bytes);
-    server_.put("/" + name, {bytes.begin(), bytes.end()}, "\"" + name + "\"");
+    server_.put("/" + name, {bytes.begin(), bytes.end()}, etag);
   }
   // The bytes of shards from this one on come when the server is told to release them.
   void hold_back(int first) {
@@ -241,6 +244,25 @@ TEST_F(GrowingShardsTest, ItIsLeftBeforeItIsComplete) {
   const auto first = growing(*source).first_samples(0);
   source.reset();  // returns, although the server still holds the last shards back
   EXPECT_EQ(text_of(*first, 3), text_of(*local("train-0.tar"), 3));
+}
+
+// Also one of few samples, which takes many rounds.
+TEST_F(GrowingShardsTest, AnIndexOfAStoreIsKept) {
+  server_.release();
+  const TempFolder cache;
+  const auto requests_to_open = [&] {
+    const int64_t before = server_.requests();
+    const auto source = begin_source(server_.url("/train-{0..3}.tar"), {.cache_dir = cache.path()});
+    EXPECT_EQ(source->size(), kShards * kPerShard);
+    return server_.requests() - before;
+  };
+  EXPECT_GT(requests_to_open(), 2 * kShards);
+  const int64_t states = kShards + 1;  // of the shards, and whether there are names of classes
+  EXPECT_LE(requests_to_open(), states);
+  // Nobody could tell that an object without a version has changed.
+  put("train-3.tar", read_whole_file(data_.path() + "/train-3.tar"), "");
+  EXPECT_GT(requests_to_open(), 2 * kShards);
+  EXPECT_GT(requests_to_open(), 2 * kShards);
 }
 
 TEST_F(GrowingShardsTest, WhatIsNoTarInAStoreIsOpenedAsEver) {

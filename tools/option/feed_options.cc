@@ -189,9 +189,10 @@ class IndexProgress {
     if (steady_now_ns() - begin_ns_ > 1'000'000'000) {
       if (!bar_) bar_.emplace(total);
       constexpr double kMb = 1e6;
-      bar_->update(done,
-                   fmt::format("reading shards for their index, {:.0f} of {:.0f} MB",
-                               static_cast<double>(done) / kMb, static_cast<double>(total) / kMb));
+      bar_->update(
+          done,
+          fmt::format("reading shards for their index, which orders need, {:.0f} of {:.0f} MB",
+                      static_cast<double>(done) / kMb, static_cast<double>(total) / kMb));
     }
     return interrupt_.signal() == 0;
   }

@@ -13,6 +13,7 @@
 #include "pipeline/durable_file.h"
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/blob/index_builder.h"
+#include "pipeline/source/blob/stored_place.h"
 #include "pipeline/source/blob/target_fields.h"
 #include "pipeline/source/growing_source.h"
 
@@ -21,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Smaller indexes are made again: that takes milliseconds.
+// Smaller indexes of local files are made again: that takes milliseconds. From a store it may take
+// a minute.
 constexpr int64_t kLeastSamplesToKeep = 10'000;
 
 // A lock between processes, so that one of them makes an index that all need. Where there can be no
@@ -105,7 +107,9 @@ std::unique_ptr<BlobIndex> make(const BlobIndexRequest& request,
                                 const std::string& path, bool may_keep) {
   build_index(request, stamps, key, path);
   std::unique_ptr<BlobIndex> index = BlobIndex::open(path);
-  const bool keep = may_keep && index != nullptr && index->size() >= kLeastSamplesToKeep;
+  const bool is_far = static_cast<bool>(request.set.place->read_at(request.set.blobs.front()));
+  const bool is_worth_it = is_far || (index != nullptr && index->size() >= kLeastSamplesToKeep);
+  const bool keep = may_keep && index != nullptr && is_worth_it;
   if (!keep) unlink(path.c_str());  // it stays mapped
   if (index == nullptr) throw std::runtime_error(path + ": the new index cannot be read");
   return index;
@@ -126,7 +130,7 @@ std::unique_ptr<BlobIndex> load_or_make(const BlobIndexRequest& request,
   const IndexLock lock(path + ".lock");
   if (auto index = load(path, key, stamps)) return index;
   const bool settled = std::all_of(stamps.begin(), stamps.end(), [&](const FileStamp& stamp) {
-    return stamp.modified_ns <= now_ns - kSettleNs;
+    return stamp.modified_ns <= now_ns - kSettleNs && !is_unversioned(stamp);
   });
   return make(request, stamps, key, path, settled);
 }

@@ -236,4 +236,9 @@ FileStamp stamp_of(const StoredObject& object) {
   return {object.bytes, static_cast<int64_t>(text_digest(object.version) >> (64 - kBits))};
 }
 
+bool is_unversioned(const FileStamp& stamp) {
+  static const int64_t unversioned = stamp_of(StoredObject{"", 0, kUnversioned}).modified_ns;
+  return stamp.modified_ns == unversioned;
+}
+
 }  // namespace stoker
