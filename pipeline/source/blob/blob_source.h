@@ -19,8 +19,8 @@
 namespace stoker {
 
 // Makes the index, or takes the one in the cache directory if none of the blobs has changed since.
-// Indexes of few samples in local files are not kept. Processes that open the same data at once make one index.
-// Throws as open_source().
+// Indexes of few samples in local files are not kept. Processes that open the same data at once
+// make one index. Throws as open_source().
 std::unique_ptr<Source> make_blob_source(const BlobSet& set, const SourceOptions& options);
 // The same, but a set of tars in a store is a GrowingSource, which does not wait for their index.
 // options.go_on is called on another thread then. Nothing is fed before the index is complete where

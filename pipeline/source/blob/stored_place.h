@@ -81,8 +81,8 @@ std::vector<std::string> stored_matches(const std::string& pattern, const StoreO
 // Returns the stamp of an object: its size, and a digest of its version. A digest is always less
 // than a time of this century in nanoseconds, so that it counts as settled.
 FileStamp stamp_of(const StoredObject& object);
-// Returns whether it is the stamp of an object whose server gives no versions: it may change without
-// another stamp.
+// Returns whether it is the stamp of an object whose server gives no versions: it may change
+// without another stamp.
 bool is_unversioned(const FileStamp& stamp);
 
 }  // namespace stoker
