@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "pipeline/store/hedge_rule.h"
@@ -452,7 +453,8 @@ void ObjectReader::read_now(const StoredObject& object, int64_t offset, std::spa
   if (!request->ended) {
     throw StoreError(store().address_of(object.key) + ": it is no longer waited for");
   }
-  if (request->error != nullptr) std::rethrow_exception(request->error);
+  // The error is this thread's alone: the other one may free the request later.
+  if (request->error != nullptr) std::rethrow_exception(std::exchange(request->error, nullptr));
   std::ranges::copy(request->bytes, out.begin());
 }
 

@@ -190,7 +190,7 @@ def test_a_bad_sample_waits_for_those_that_may_take_its_place(folder, server, tm
     source = begin(server, "broken")
     # Its first step has a bad sample.
     threading.Timer(0.2, server.go_on.set).start()
-    arguments = {"max_bad": 0.5, "quarantine": tmp_path / "bad.jsonl"}
+    arguments = {"max_bad": 0.5, "quarantine": tmp_path / "bad.jsonl", "epochs": 1}
     feed = loader(source, **arguments)
     expected = rows(loader(local(folder, "broken"), **{**arguments, "quarantine": None}))
     assert rows(feed) == expected
