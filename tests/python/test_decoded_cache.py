@@ -59,8 +59,10 @@ def test_batches_are_the_same_and_pictures_are_decoded_once(folder, tmp_path, on
     assert batches(first) == expected
     stats = first.stats()["cache"]
     assert stats["hits"] + stats["misses"] == 3 * SAMPLES
-    assert stats["places"] == stats["samples"] == stats["kept"] == SAMPLES
-    assert stats["kept_bytes"] == SAMPLES * stats["place_bytes"]
+    assert stats["places"] == stats["samples"] == SAMPLES
+    # Two workers may decode a picture at the same time, for two epochs.
+    assert stats["kept"] == SAMPLES if workers == 0 else stats["kept"] >= SAMPLES
+    assert stats["kept_bytes"] == stats["kept"] * stats["place_bytes"]
     assert stats["problem"] == ""
     assert (stats["folder"] != "") == on_disk == (first.memory_plan()["cache_bytes"] == 0)
     second = loader_of(source, cache, workers=workers)
