@@ -370,7 +370,8 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
   void take_off(Filling& slab, const BatchPlace& place, int rows_done) {
     if (slab.rows_left.fetch_sub(rows_done, std::memory_order_acq_rel) > rows_done) return;
     if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
-    // Before the commit, after which the slab's next steps may be complete at any moment.
+    // It is told before the commit: after that, the slab's next step may be complete before this
+    // thread goes on.
     if (options.shared) options.shared->batch_is_complete(place);
     rings[place.device]->commit(place.batch);
     if (options.remote) options.remote->batch_is_complete();

@@ -82,15 +82,20 @@ def profile_store(args, server, data, demand, delay, faults=()):
     return run
 
 
+def braces_of(names):
+    """Returns names of shards that are numbered, sorted, as "train-{000..004}.tar"."""
+    prefix = os.path.commonprefix(names)
+    first, last = (name.removeprefix(prefix).removesuffix(".tar") for name in (names[0], names[-1]))
+    return f"{prefix}{{{first}..{last}}}.tar"
+
+
 def measure(args):
     names = sorted(path.name for path in pathlib.Path(args.data).glob("*.tar"))
     if not names:
         sys.exit(f"store_feed.py: {args.data} has no .tar; stoker pack --format tar writes some")
     addresses = {"SeaweedFS": "s3://data", "nginx": "{}/data/" + names[0]}
     if len(names) > 1:
-        prefix = os.path.commonprefix(names)
-        first, last = (name.removeprefix(prefix).removesuffix(".tar") for name in (names[0], names[-1]))
-        addresses["nginx"] = "{}/data/" + f"{prefix}{{{{{first}..{last}}}}}.tar"
+        addresses["nginx"] = "{}/data/" + braces_of(names).replace("{", "{{").replace("}", "}}")
     runs = {}
     neighbours = measured_on.Neighbours()
     tools = {"STOKER_STORE_TOOLS": args.tools}

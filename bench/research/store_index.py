@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "report"))
 import measured_on  # noqa: E402
-from store_feed import Started, spread  # noqa: E402
+from store_feed import Started, braces_of, spread  # noqa: E402
 
 WAYS = {"after the index": True, "wait=False": False}
 
@@ -54,8 +54,6 @@ def run(address, wait):
 
 def measure(args):
     names = sorted(path.name for path in pathlib.Path(args.data).glob("*.tar"))
-    prefix = os.path.commonprefix(names)
-    first, last = (name.removeprefix(prefix).removesuffix(".tar") for name in (names[0], names[-1]))
     runs = {}
     neighbours = measured_on.Neighbours()
     with Started("servers.py", "nginx", "--put", args.data) as nginx, neighbours:
@@ -63,7 +61,7 @@ def measure(args):
         for number in range(args.rounds):
             for delay in args.delays:
                 with Started("fault_proxy.py", target, "--delay-ms", delay) as proxy:
-                    address = f"{proxy['endpoint']}/data/{prefix}{{{first}..{last}}}.tar"
+                    address = f"{proxy['endpoint']}/data/{braces_of(names)}"
                     for name, wait in WAYS.items():
                         runs.setdefault(delay, {}).setdefault(name, []).append(run(address, wait))
             print(f"round {number + 1} of {args.rounds}", file=sys.stderr)

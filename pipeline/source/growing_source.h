@@ -3,8 +3,8 @@
 // depends on the whole list waits for it: size(), labels and names of samples that are not known
 // yet, fingerprints, notes. When the list is complete, it is as any other source.
 //
-// Owner: the user. Threads: const calls from any; grow(), cannot_grow() and wants() from the one
-// that makes the list. Errors: those of making the list come from every call that waits for it.
+// Owner: the user. Threads: any; grow(), cannot_grow() and wants() are for whoever makes the list.
+// Errors: those of making the list come from every call that waits for it.
 #pragma once
 
 #include <functional>

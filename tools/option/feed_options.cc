@@ -190,9 +190,8 @@ class IndexProgress {
       if (!bar_) bar_.emplace(total);
       constexpr double kMb = 1e6;
       bar_->update(
-          done,
-          fmt::format("reading shards for their index, which orders need, {:.0f} of {:.0f} MB",
-                      static_cast<double>(done) / kMb, static_cast<double>(total) / kMb));
+          done, fmt::format("making the index of all samples first, {:.0f} of {:.0f} MB of shards",
+                            static_cast<double>(done) / kMb, static_cast<double>(total) / kMb));
     }
     return interrupt_.signal() == 0;
   }
