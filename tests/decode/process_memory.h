@@ -8,15 +8,13 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/sanitizers.h"
+
 namespace stoker {
 
 // What a process may grow by where hardly anything is decoded: pages of code, of stacks and of the
 // allocator, and what AddressSanitizer keeps of freed memory.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr int64_t kLittleGrowth = int64_t{48} << 20;
-#else
-inline constexpr int64_t kLittleGrowth = int64_t{12} << 20;
-#endif
+inline constexpr int64_t kLittleGrowth = int64_t{kAddressSanitizer ? 48 : 12} << 20;
 
 // Returns a value of /proc/self/status in bytes; -1 if there is none.
 inline int64_t process_bytes(const std::string& key) {

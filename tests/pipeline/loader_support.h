@@ -10,6 +10,7 @@
 
 #include "pipeline/loader.h"
 #include "tests/support/fake_source.h"
+#include "tests/support/sanitizers.h"
 
 namespace stoker::testing {
 
@@ -48,11 +49,7 @@ int64_t rows_in(const std::vector<Delivered>& batches);
 
 // For tests of times, which sanitizers multiply, and of threads, of which ThreadSanitizer adds
 // some.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kSanitizer = true;
-#else
-inline constexpr bool kSanitizer = false;
-#endif
+inline constexpr bool kSanitizer = kAddressSanitizer || kThreadSanitizer;
 
 // nasty: late copies, poisoned memory; the host cannot access the memory of every other device
 // far: the same, but the host can access the memory of no device

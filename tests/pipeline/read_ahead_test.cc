@@ -48,7 +48,7 @@ class ReadAheadTest : public ::testing::Test {
   }
 
   const std::unique_ptr<FakeSource> source_ = jpeg_source(20);
-  const LoaderOptions options_;
+  const LoaderOptions options_{};
   Quarantine quarantine_{*source_, options_};
   RowFiller filler_{*source_, crop_spec(), options_, 1, quarantine_};
   ReadAhead read_ahead_{filler_, kWorkers, 1, 1, 2 * kUnits};

@@ -258,6 +258,7 @@ TEST(DeviceBatch, EachMayBeAskedForOnAnotherStream) {
 TEST(DeviceBatch, ASlowStreamsBatchIsNotGivenBackTwiceNorForgotten) {
   for (int slots : {0, 1, 2}) {
     for (bool wait_before_the_end : {true, false}) {
+      std::atomic<bool> right{false};  // written until the stager ends
       auto device = make_host_device();
       auto slow = device->make_stream();
       auto quick = device->make_stream();
@@ -265,7 +266,6 @@ TEST(DeviceBatch, ASlowStreamsBatchIsNotGivenBackTwiceNorForgotten) {
       PinnedRing ring(*device, layout, 4);
       Producer producer(ring, 0, 2);
       Stager stager(*device, ring, slots, 0, 2);
-      std::atomic<bool> right{false};
       {
         DeviceBatch batch = stager.next(*slow);
         slow->call([&, view = DeviceView(batch)] {

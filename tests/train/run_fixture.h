@@ -12,17 +12,14 @@
 #include "pipeline/durable_file.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/support/fake_engine.h"
+#include "tests/support/sanitizers.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/trainer.h"
 
 namespace stoker {
 
 // TBB is not instrumented: under ThreadSanitizer the feed runs inline.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr int kFeedWorkers = 0;
-#else
-inline constexpr int kFeedWorkers = 1;
-#endif
+inline constexpr int kFeedWorkers = kThreadSanitizer ? 0 : 1;
 
 class RecordingObserver final : public TrainObserver {
  public:

@@ -120,9 +120,9 @@ function(stoker_cuda_plugin target)
   add_library(${target} MODULE ${arg_UNPARSED_ARGUMENTS})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-  target_link_libraries(${target} PRIVATE stoker_flags ${arg_LIBRARIES} ${runtime} Threads::Threads)
+  target_link_libraries(${target} PRIVATE stoker_flags stoker_plugin_flags ${arg_LIBRARIES} ${runtime} Threads::Threads)
   target_compile_definitions(${target} PRIVATE STOKER_BUILD_STAMP="${STOKER_BUILD_STAMP}")
-  target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL LINKER:--no-undefined LINKER:--as-needed)
+  target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL)
   set_target_properties(${target} PROPERTIES
     PREFIX lib
     LINKER_LANGUAGE CUDA
