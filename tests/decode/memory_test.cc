@@ -107,7 +107,6 @@ TEST(DecodeMemory, HugeImagesAreStreamed) {
 }
 
 TEST(DecodeMemory, HugePngsAreStreamedToo) {
-  if (kAddressSanitizer) GTEST_SKIP() << "the memory of huge images: takes minutes";
   const PngKind kind = {.size = {30'000, 5'000}, .colours = 0, .bits = 1};  // 450 MB as RGB
   const std::vector<uint8_t> file = make_png(kind, 1);
   ImageDecoder decoder;
@@ -118,7 +117,6 @@ TEST(DecodeMemory, HugePngsAreStreamedToo) {
 
 // Frames of codecs keep to the plan, whose limit of pixels is that of these files.
 TEST(DecodeMemory, FramesOfCodecsAreBounded) {
-  if (kAddressSanitizer) GTEST_SKIP() << "the memory of huge images: takes minutes";
   const Size size{3'000, 2'000};
   const DecodeOptions options{.max_pixels = int64_t{size.width} * size.height};
   const ScratchBound bound = decode_scratch_bound(options, {224, 224});
