@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <deque>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace stoker {
@@ -62,6 +64,47 @@ TEST(BufferPool, KeepsNoMoreIdleBytesThanItMay) {
   }
   EXPECT_LE(pool.idle_bytes(), 300'000);
   EXPECT_GE(pool.idle_bytes(), 200'000);
+}
+
+// What lies idle makes room for what is in use, the largest first.
+TEST(BufferPool, HasAsManyIdleBytesAsThereIsRoomForBesideThoseInUse) {
+  BufferPool pool(1'000'000);
+  {
+    const BufferPool::Buffer small = pool.take(100'000);
+    const BufferPool::Buffer large = pool.take(300'000);
+  }
+  const int64_t both = pool.idle_bytes();
+  EXPECT_GE(both, 400'000);
+  const BufferPool::Buffer some = pool.take(500'000);
+  EXPECT_EQ(pool.idle_bytes(), both);
+  const BufferPool::Buffer more = pool.take(200'000);
+  EXPECT_GE(pool.idle_bytes(), 100'000);
+  EXPECT_LT(pool.idle_bytes(), 110'000);
+  const BufferPool::Buffer too_much = pool.take(600'000);
+  EXPECT_EQ(pool.idle_bytes(), 0);
+  { const BufferPool::Buffer again = pool.take(50'000); }
+  EXPECT_EQ(pool.idle_bytes(), 0);
+}
+
+// As a window of samples takes and returns memory: in bursts, about in order. New memory is rare.
+TEST(BufferPool, SeldomTakesNewMemory) {
+  constexpr int64_t kWindow = 16 << 20;
+  BufferPool pool(kWindow + kWindow / 4);
+  std::mt19937 random(1);
+  std::deque<std::pair<BufferPool::Buffer, int64_t>> held;
+  int64_t bytes = 0;
+  int taken = 0, used_again = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const int64_t size = 60'000 + random() % 100'000;
+    const int64_t idle = pool.idle_bytes();
+    held.emplace_back(pool.take(size), size);
+    ++taken;
+    if (pool.idle_bytes() < idle) ++used_again;
+    bytes += size;
+    if (bytes < kWindow) continue;
+    for (; bytes > kWindow / 8 * 7; held.pop_front()) bytes -= held.front().second;
+  }
+  EXPECT_GT(used_again, taken * 8 / 10);
 }
 
 TEST(BufferPool, MovesABuffer) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -222,6 +223,25 @@ TEST_F(HttpClientTest, SendsWhatItIsToldAndLittleElse) {
 TEST_F(HttpClientTest, KeepsItsConnections) {
   for (int i = 0; i < 20; ++i) client_->get(range(i, out_));
   EXPECT_EQ(server_.connections(), 1);
+}
+
+milliseconds cpu_time() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return milliseconds(time.tv_sec * 1000 + time.tv_nsec / 1'000'000);
+}
+
+// The system says again and again that such a connection has ended, as long as anybody asks.
+TEST_F(HttpClientTest, AConnectionThatItsServerEndsWhileItRestsCostsNothing) {
+  for (int i = 0; i < 3; ++i) {
+    ObjectServer ending;
+    ending.put("/object", object_, kEtag);
+    EXPECT_TRUE(client_->get({.url = ending.url("/object")}).complete);
+  }
+  const milliseconds before = cpu_time();
+  std::this_thread::sleep_for(milliseconds(400));
+  EXPECT_LT((cpu_time() - before).count(), 100);
+  EXPECT_TRUE(client_->get(range(0, out_)).complete);
 }
 
 TEST_F(HttpClientTest, OpensNoMoreConnectionsThanItMay) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -32,7 +33,7 @@ uint8_t* allocate(size_t capacity) {
   return static_cast<uint8_t*>(data);
 }
 
-void release(uint8_t* data, size_t capacity) {
+void deallocate(uint8_t* data, size_t capacity) {
   if (capacity < kMapped) {
     std::free(data);
   } else {
@@ -59,42 +60,60 @@ void BufferPool::Buffer::reset() {
 }
 
 BufferPool::~BufferPool() {
-  for (const auto& [capacity, data] : idle_) release(data, capacity);
+  for (const auto& [capacity, data] : idle_) deallocate(data, capacity);
 }
 
 BufferPool::Buffer BufferPool::take(int64_t size) {
   const auto wanted = static_cast<size_t>(size);
+  const size_t capacity = capacity_for(wanted);
   {
     const MutexLock lock(mutex_);
     const auto fitting = idle_.lower_bound(wanted);
     if (fitting != idle_.end() && fitting->first <= capacity_for(wanted + wanted / 8)) {
-      const auto [capacity, data] = *fitting;
+      const auto [idle_capacity, data] = *fitting;
       idle_.erase(fitting);
-      idle_bytes_ -= capacity;
-      return {this, data, capacity};
+      return {this, data, idle_capacity};
+    }
+    bytes_ += capacity;
+    // The largest make most room, and fit fewest.
+    while (bytes_ > most_bytes_ && !idle_.empty()) {
+      const auto largest = std::prev(idle_.end());
+      release(largest->second, largest->first);
+      idle_.erase(largest);
     }
   }
-  const size_t capacity = capacity_for(wanted);
-  return {this, allocate(capacity), capacity};
+  try {
+    return {this, allocate(capacity), capacity};
+  } catch (const std::bad_alloc&) {
+    const MutexLock lock(mutex_);
+    bytes_ -= capacity;
+    throw;
+  }
 }
 
 void BufferPool::give_back(uint8_t* data, size_t capacity) noexcept {
   const MutexLock lock(mutex_);
-  if (idle_bytes_ + capacity > most_idle_) {
+  if (bytes_ > most_bytes_) {
     release(data, capacity);
     return;
   }
   try {
     idle_.emplace(capacity, data);
-    idle_bytes_ += capacity;
   } catch (const std::bad_alloc&) {
     release(data, capacity);
   }
 }
 
+void BufferPool::release(uint8_t* data, size_t capacity) {
+  deallocate(data, capacity);
+  bytes_ -= capacity;
+}
+
 int64_t BufferPool::idle_bytes() const {
   const MutexLock lock(mutex_);
-  return static_cast<int64_t>(idle_bytes_);
+  size_t bytes = 0;
+  for (const auto& [capacity, data] : idle_) bytes += capacity;
+  return static_cast<int64_t>(bytes);
 }
 
 }  // namespace stoker

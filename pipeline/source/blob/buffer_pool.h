@@ -2,9 +2,10 @@
 // nearly fills it.
 //
 // What a window holds are thousands of pieces of all lengths, each let go at another time. malloc()
-// keeps the holes between them, which no plan knows. Here what lies idle has a bound, and what is
-// in use has at most an eighth of slack, rounded up to lines of 64 bytes or, if large, to pages.
-// Threads: any.
+// keeps the holes between them, which no plan knows, and new memory costs more than what is written
+// to it: a page fault takes longer than the copy of a page. Here what is in use has at most an
+// eighth of slack, rounded up to lines of 64 bytes or, if large, to pages, and as much lies idle as
+// there is room for beside it. Threads: any.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +40,8 @@ class BufferPool {
     size_t capacity_ = 0;
   };
 
-  // Keeps at most so many bytes that nobody uses.
-  explicit BufferPool(int64_t most_idle) : most_idle_(static_cast<size_t>(most_idle)) {}
+  // Keeps what nobody uses while it has at most so many bytes in all. What is in use has no limit.
+  explicit BufferPool(int64_t most_bytes) : most_bytes_(static_cast<size_t>(most_bytes)) {}
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
@@ -51,11 +52,12 @@ class BufferPool {
 
  private:
   void give_back(uint8_t* data, size_t capacity) noexcept;
+  void release(uint8_t* data, size_t capacity) REQUIRES(mutex_);
 
-  const size_t most_idle_;
+  const size_t most_bytes_;
   mutable Mutex mutex_;
   std::multimap<size_t, uint8_t*> idle_ GUARDED_BY(mutex_);  // by capacity
-  size_t idle_bytes_ GUARDED_BY(mutex_) = 0;
+  size_t bytes_ GUARDED_BY(mutex_) = 0;                      // in use and idle
 };
 
 }  // namespace stoker

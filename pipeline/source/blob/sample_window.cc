@@ -34,7 +34,7 @@ constexpr int64_t kBurst = 8;
 // only the first sample was here, both are read again.
 constexpr size_t kMostTaken = 64;
 constexpr int64_t kTakenPart = 8;
-// Buffers that nobody uses are kept for the next samples, in another part of the window.
+// Buffers that nobody uses are kept for the next samples: in a part like the window's, beside it.
 constexpr int64_t kIdlePart = 8;
 // Keeps the table of announced samples small where samples are tiny.
 constexpr size_t kMostAnnounced = 64 << 10;
@@ -120,10 +120,13 @@ struct SampleWindow::Impl {
         most_bytes(options.read_ahead_bytes),
         most_requests(options.requests > 0 ? options.requests : StoreOptions::kMostRequests),
         cache(SampleCache::open(options, samples)),
-        buffers(most_bytes / kIdlePart),
+        buffers(buffer_bytes()),
         reader(std::move(store), options) {
     reader.set_room_hook([this] { go_on(); });
   }
+
+  // Buffers are up to an eighth larger than what is in them (buffer_pool.h).
+  int64_t buffer_bytes() const { return most_bytes + most_bytes / 8 + most_bytes / kIdlePart; }
 
   // ---- Announcements
 
@@ -478,9 +481,7 @@ bool SampleWindow::read_pieces(SampleId id, MayWait may_wait, std::span<const By
 }
 
 int64_t SampleWindow::bytes() const {
-  // Buffers are up to an eighth larger than what is in them (buffer_pool.h), and some are idle.
-  const int64_t buffers = impl_->most_bytes + impl_->most_bytes / 8 + impl_->most_bytes / kIdlePart;
-  return buffers + impl_->most_requests * HttpClient::kBufferBytes +
+  return impl_->buffer_bytes() + impl_->most_requests * HttpClient::kBufferBytes +
          (impl_->cache ? impl_->cache->memory_bytes() : 0);
 }
 

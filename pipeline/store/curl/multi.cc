@@ -40,23 +40,19 @@ CurlMulti::CurlMulti(int connections)
   curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
   curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, on_timer);
   curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
-  watch(EPOLL_CTL_ADD, woken_.fd(), EPOLLIN);
+  watch(woken_.fd(), EPOLLIN);
 }
 
 CurlMulti::~CurlMulti() { curl_multi_cleanup(multi_); }
 
-// `is_watched` is what curl_multi_assign() has left for this socket: nullptr until it is watched.
-int CurlMulti::on_socket(CURL*, curl_socket_t socket, int what, void* self, void* is_watched) {
+int CurlMulti::on_socket(CURL*, curl_socket_t socket, int what, void* self, void*) {
   auto& multi = *static_cast<CurlMulti*>(self);
   if (what == CURL_POLL_REMOVE) {
-    // libcurl may have closed it already; the kernel then watches it no more.
-    epoll_ctl(multi.epoll_.fd(), EPOLL_CTL_DEL, socket, nullptr);
+    multi.resting_.insert(socket);
     return 0;
   }
-  const uint32_t events =
-      ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
-  multi.watch(is_watched == nullptr ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, events);
-  if (is_watched == nullptr) curl_multi_assign(multi.multi_, socket, self);
+  multi.watch(socket, ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) |
+                          ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U));
   return 0;
 }
 
@@ -67,14 +63,13 @@ int CurlMulti::on_timer(CURLM*, long milliseconds, void* self) {
   return 0;
 }
 
-void CurlMulti::watch(int operation, int fd, uint32_t events) {
+void CurlMulti::watch(int fd, uint32_t events) {
+  resting_.erase(fd);
   epoll_event event{};
   event.events = events;
   event.data.fd = fd;
-  if (epoll_ctl(epoll_.fd(), operation, fd, &event) == 0) return;
-  // A number that was closed and came again is watched again, and the other way round.
-  const int other = operation == EPOLL_CTL_ADD ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-  epoll_ctl(epoll_.fd(), other, fd, &event);
+  if (epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, fd, &event) == 0) return;
+  epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &event);
 }
 
 void CurlMulti::act(Clock::time_point until) {
@@ -94,6 +89,10 @@ void CurlMulti::act_on(int fd, uint32_t events) {
   if (fd == woken_.fd()) {
     eventfd_t times = 0;
     eventfd_read(fd, &times);
+    return;
+  }
+  if (resting_.erase(fd) > 0) {
+    epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
     return;
   }
   int mask = 0;

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <unordered_set>
 #include <vector>
 
 struct epoll_event;
@@ -48,15 +49,19 @@ class CurlMulti {
     const int fd_;
   };
 
-  static int on_socket(CURL* handle, curl_socket_t socket, int what, void* self, void* is_watched);
+  static int on_socket(CURL* handle, curl_socket_t socket, int what, void* self, void* ignored);
   static int on_timer(CURLM* multi, long milliseconds, void* self);
-  void watch(int operation, int fd, uint32_t events);
+  void watch(int fd, uint32_t events);
   void act_on(int fd, uint32_t events);
   int milliseconds_to(Clock::time_point time) const;
 
   const Descriptor epoll_, woken_;
   CURLM* const multi_;
   std::vector<epoll_event> events_;
+  // Sockets that libcurl wants nothing of. They stay watched until they have something to say:
+  // mostly the next request wants the same of them. And one that libcurl has closed before it says
+  // so must not be named to the kernel: its number may be another thread's by then.
+  std::unordered_set<int> resting_;
   Clock::time_point due_ = Clock::time_point::max();  // when libcurl wants to be called again
 };
 
