@@ -65,6 +65,18 @@ using SharedOrder = std::shared_ptr<const SampleOrder>;
 // Every sample once, in another order each epoch: a keyed Permutation.
 SharedOrder shuffled_order(int64_t samples);
 
+struct BlockShuffledOptions {
+  int64_t samples = 0;
+  int64_t block = 16;  // samples that lie one behind the other; 1 to 2^20
+  int64_t mixed = 64;  // blocks whose samples come mixed with each other; 1 to 2^20
+};
+// Every sample once: the blocks come in a shuffled order, other blocks in each epoch, and the
+// samples of `mixed` blocks are shuffled. A source that reads from afar then reads whole blocks,
+// where its memory holds the samples of `mixed` of them. It shuffles less than shuffled_order():
+// the samples of a block come within block * mixed positions of each other. As the pre-shuffled
+// blocks of MosaicML's Streaming ("py1b") and FFCV's QUASI_RANDOM, without a table.
+SharedOrder block_shuffled_order(const BlockShuffledOptions& options);
+
 // Every sample once, in the order of the source.
 SharedOrder sequential_order(int64_t samples);
 

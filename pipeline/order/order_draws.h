@@ -14,6 +14,9 @@ enum OrderDraw : uint32_t {
   kArrival,                      // of (seed, epoch, sample): its place without replacement
   kRoundSeed,                    // of (seed, 0, 0): the seed of the order of the classes in a round
   kPartSeed,                     // of (seed, 0, class or source): the seed of its passes
+  kPoolShuffle,                  // of (seed, epoch, pool): the order in a pool of blocks,
+  kPoolShuffleFactor,            // by the two numbers of a PermutationKey
+  kRingCut,                      // of (seed, epoch, -1): where the first block begins
 };
 
 }  // namespace stoker

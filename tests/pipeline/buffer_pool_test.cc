@@ -2,7 +2,9 @@
 #include "pipeline/source/blob/buffer_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <random>
@@ -68,43 +70,73 @@ TEST(BufferPool, KeepsNoMoreIdleBytesThanItMay) {
 
 // What lies idle makes room for what is in use, the largest first.
 TEST(BufferPool, HasAsManyIdleBytesAsThereIsRoomForBesideThoseInUse) {
-  BufferPool pool(1'000'000);
+  BufferPool pool(100'000);
   {
-    const BufferPool::Buffer small = pool.take(100'000);
-    const BufferPool::Buffer large = pool.take(300'000);
+    const BufferPool::Buffer small = pool.take(10'000);
+    const BufferPool::Buffer large = pool.take(30'000);
   }
   const int64_t both = pool.idle_bytes();
-  EXPECT_GE(both, 400'000);
-  const BufferPool::Buffer some = pool.take(500'000);
+  EXPECT_GE(both, 40'000);
+  const BufferPool::Buffer some = pool.take(50'000);
   EXPECT_EQ(pool.idle_bytes(), both);
-  const BufferPool::Buffer more = pool.take(200'000);
-  EXPECT_GE(pool.idle_bytes(), 100'000);
-  EXPECT_LT(pool.idle_bytes(), 110'000);
-  const BufferPool::Buffer too_much = pool.take(600'000);
+  const BufferPool::Buffer more = pool.take(20'000);
+  EXPECT_GE(pool.idle_bytes(), 10'000);
+  EXPECT_LT(pool.idle_bytes(), 11'000);
+  const BufferPool::Buffer too_much = pool.take(60'000);
   EXPECT_EQ(pool.idle_bytes(), 0);
-  { const BufferPool::Buffer again = pool.take(50'000); }
+  { const BufferPool::Buffer again = pool.take(5'000); }
   EXPECT_EQ(pool.idle_bytes(), 0);
 }
 
-// As a window of samples takes and returns memory: in bursts, about in order. New memory is rare.
-TEST(BufferPool, SeldomTakesNewMemory) {
-  constexpr int64_t kWindow = 16 << 20;
-  BufferPool pool(kWindow + kWindow / 4);
-  std::mt19937 random(1);
-  std::deque<std::pair<BufferPool::Buffer, int64_t>> held;
-  int64_t bytes = 0;
-  int taken = 0, used_again = 0;
-  for (int i = 0; i < 10'000; ++i) {
-    const int64_t size = 60'000 + random() % 100'000;
-    const int64_t idle = pool.idle_bytes();
-    held.emplace_back(pool.take(size), size);
-    ++taken;
-    if (pool.idle_bytes() < idle) ++used_again;
-    bytes += size;
-    if (bytes < kWindow) continue;
-    for (; bytes > kWindow / 8 * 7; held.pop_front()) bytes -= held.front().second;
+// A long buffer is made of one that is a little too short, and keeps what it had.
+TEST(BufferPool, MakesAShorterBufferLonger) {
+  BufferPool pool(4 << 20);
+  {
+    const BufferPool::Buffer shortest = pool.take(100'000), shorter = pool.take(700'000),
+                             longer = pool.take(1'500'000);
+    std::memset(shorter.get(), 7, 700'000);
   }
-  EXPECT_GT(used_again, taken * 8 / 10);
+  const int64_t idle = pool.idle_bytes();
+  const BufferPool::Buffer buffer = pool.take(1'000'000);
+  EXPECT_EQ(std::count(buffer.get(), buffer.get() + 700'000, 7), 700'000);
+  EXPECT_LE(pool.idle_bytes(), idle - 700'000);
+  EXPECT_GE(pool.idle_bytes(), idle - 700'000 - 4096);
+}
+
+int64_t page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt;
+}
+
+// As a window of samples takes and returns memory: in bursts, about in order, single samples and
+// blocks of them. Most pages are used again.
+TEST(BufferPool, SeldomTakesNewPages) {
+  constexpr int64_t kWindow = 16 << 20, kPage = 4096;
+  for (const auto& [least, range] : {std::pair{60'000, 100'000}, {500'000, 700'000}}) {
+    BufferPool pool(kWindow + kWindow / 4);
+    std::mt19937 random(1);
+    std::deque<std::pair<BufferPool::Buffer, int64_t>> held;
+    int64_t bytes = 0, pages = 0, faults = 0;
+    const auto take = [&] {
+      const int64_t size = least + static_cast<int64_t>(random()) % range;
+      const int64_t before = page_faults();
+      held.emplace_back(pool.take(size), size);
+      for (int64_t at = 0; at < size; at += kPage) held.back().first.get()[at] = 1;
+      faults += page_faults() - before;
+      pages += size / kPage;
+      bytes += size;
+    };
+    while (bytes < kWindow) take();
+    pages = faults = 0;
+    for (int i = 0; i < 2000; ++i) {
+      if (bytes >= kWindow) {
+        for (; bytes > kWindow / 8 * 7; held.pop_front()) bytes -= held.front().second;
+      }
+      take();
+    }
+    EXPECT_LT(faults, pages / 5) << "of " << least << " bytes and more";
+  }
 }
 
 TEST(BufferPool, MovesABuffer) {

@@ -15,6 +15,8 @@
 #include <thread>
 
 #include "pipeline/order/alias_table.h"
+#include "pipeline/order/order_draws.h"
+#include "pipeline/random_key.h"
 #include "pipeline/sampler.h"
 #include "tests/pipeline/order_support.h"
 
@@ -51,6 +53,7 @@ std::vector<NamedOrder> all_kinds() {
   const std::vector<double> weights = drawn_weights(30);
   const std::vector<int32_t> labels = drawn_labels(30);
   return {{"shuffled", shuffled_order(30)},
+          {"block-shuffled", block_shuffled_order({.samples = 30, .block = 4, .mixed = 3})},
           {"sequential", sequential_order(30)},
           {"weighted", weighted_order(weights, {.length = 47}), false},
           {"weighted once", weighted_order(weights, {.length = 19, .replacement = false})},
@@ -199,6 +202,113 @@ TEST(SampleOrder, NeighboursOfTheShuffleAreLikeThoseOfAUniformOne) {
     EXPECT_GE(shared[kind], 38 - 31) << kind;
     EXPECT_LE(shared[kind], 38 + 31) << kind;
   }
+}
+
+// The same order by tables: the ring is cut, its blocks are shuffled, pools are joined and
+// shuffled.
+std::vector<SampleId> block_shuffled_by_tables(int64_t samples, int64_t block, int64_t mixed,
+                                               uint64_t seed, int64_t epoch) {
+  const int64_t cut = RandomKey(seed, epoch, -1).below(kRingCut, samples);
+  std::vector<std::vector<SampleId>> blocks;
+  for (int64_t i = 0; i < samples; ++i) {
+    if (i % block == 0) blocks.emplace_back();
+    blocks.back().push_back((i + cut) % samples);
+  }
+  const Permutation order(std::ssize(blocks), EpochKey(seed, epoch).shuffle);
+  std::vector<SampleId> ids;
+  for (int64_t first = 0; first < std::ssize(blocks); first += mixed) {
+    std::vector<SampleId> pool;
+    for (int64_t p = first; p < std::min(first + mixed, int64_t(std::ssize(blocks))); ++p) {
+      const std::vector<SampleId>& next = blocks[static_cast<size_t>(order.at(p))];
+      pool.insert(pool.end(), next.begin(), next.end());
+    }
+    const RandomKey random(seed, epoch, first / mixed);
+    const Permutation shuffle(std::ssize(pool),
+                              {random.bits(kPoolShuffle), random.bits(kPoolShuffleFactor) | 1});
+    for (int64_t p = 0; p < std::ssize(pool); ++p) {
+      ids.push_back(pool[static_cast<size_t>(shuffle.at(p))]);
+    }
+  }
+  return ids;
+}
+
+// For all numbers of samples up to 60, with the short block in every place.
+TEST(BlockShuffledOrder, IsThatOfTables) {
+  for (int64_t samples = 1; samples <= 60; ++samples) {
+    for (const auto& [block, mixed] : {std::pair{1, 1}, {4, 3}, {7, 2}, {5, 1}, {1, 6}, {90, 3}}) {
+      const SharedOrder order =
+          block_shuffled_order({.samples = samples, .block = block, .mixed = mixed});
+      for (int64_t epoch = 0; epoch < 10; ++epoch) {
+        std::vector<SampleId> ids;
+        for (const OrderedSample& sample : epoch_of(*order, 3, epoch)) ids.push_back(sample.id);
+        ASSERT_EQ(ids, block_shuffled_by_tables(samples, block, mixed, 3, epoch))
+            << samples << ": " << block << " x " << mixed << ", epoch " << epoch;
+        std::sort(ids.begin(), ids.end());
+        for (int64_t id = 0; id < samples; ++id) ASSERT_EQ(ids[static_cast<size_t>(id)], id);
+      }
+    }
+  }
+}
+
+// The first block begins at another place in each epoch, and each pool has blocks from all over.
+TEST(BlockShuffledOrder, BlocksAndPoolsAreOthersInEachEpoch) {
+  constexpr int64_t kSamples = 16 * 64 * 20;
+  const SharedOrder order = block_shuffled_order({.samples = kSamples});
+  EXPECT_EQ(order->describe(), "shuffled by blocks of 16, 64 mixed");
+  std::vector<int64_t> begins(16);
+  int64_t parts = 0;  // of 20 equal parts of the source, those in the first pool
+  constexpr int64_t kEpochs = 100;
+  for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    const EpochKey key(1, epoch);
+    std::set<SampleId> pool, seen;
+    for (int64_t p = 0; p < 16 * 64; ++p) pool.insert(order->at(key, p).id);
+    ASSERT_EQ(pool.size(), 16U * 64);
+    for (const SampleId id : pool) {
+      seen.insert(id / (16 * 64));
+      if (!pool.contains((id + kSamples - 1) % kSamples)) ++begins[static_cast<size_t>(id % 16)];
+    }
+    parts += static_cast<int64_t>(seen.size());
+  }
+  // 64 blocks in 20 parts: all but 20 * 0.95^64 = 0.75 of them.
+  EXPECT_NEAR(static_cast<double>(parts) / kEpochs, 19.25, 0.4);
+  EXPECT_GE(std::ranges::count_if(begins, [](int64_t count) { return count > 0; }), 15);
+}
+
+// Within a pool, neighbours' distances are those of a uniform permutation: a third of its size.
+TEST(BlockShuffledOrder, APoolIsShuffledAsAWhole) {
+  constexpr int64_t kBlock = 16, kMixed = 64, kPool = kBlock * kMixed;
+  const SharedOrder order = block_shuffled_order({.samples = kPool, .block = kBlock});
+  double distance = 0;
+  constexpr int64_t kEpochs = 50;
+  for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    const auto samples = epoch_of(*order, 1, epoch);
+    for (size_t p = 1; p < samples.size(); ++p) {
+      distance += static_cast<double>(std::abs(samples[p].id - samples[p - 1].id));
+    }
+  }
+  EXPECT_NEAR(distance / kEpochs / (kPool - 1) / kPool, 1.0 / 3, 0.01);
+}
+
+// Stored runs are resumed with these: the order must never change.
+TEST(BlockShuffledOrder, KeepsItsOrder) {
+  const SharedOrder order = block_shuffled_order({.samples = 1281167});
+  const EpochKey key(42, 3);
+  std::vector<SampleId> ids;
+  for (const int64_t p : {0, 1, 2, 1281166}) ids.push_back(order->at(key, p).id);
+  EXPECT_EQ(ids, (std::vector<SampleId>{208063, 883491, 903988, 830177}));
+  // At the far end of what is allowed.
+  const SharedOrder far = block_shuffled_order({.samples = kFar, .block = 3, .mixed = 1 << 20});
+  EXPECT_EQ(far->at(key, kFar - 1).id, 947025612195);
+}
+
+TEST(BlockShuffledOrder, RefusesWhatMakesNoBlocks) {
+  const auto problem = [](int64_t block, int64_t mixed) {
+    return problem_of(
+        [&] { block_shuffled_order({.samples = 9, .block = block, .mixed = mixed}); });
+  };
+  EXPECT_EQ(problem(0, 1), "block-shuffled order: block is 0, must be 1 to 2^20");
+  EXPECT_EQ(problem(1, (1 << 20) + 1), "block-shuffled order: mixed is 1048577, must be 1 to 2^20");
+  EXPECT_EQ(problem(1 << 20, 1 << 20), "accepted");
 }
 
 // The probability of each number, measured at the borders of its columns.

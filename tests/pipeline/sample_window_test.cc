@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/pipeline/order_support.h"
 #include "tests/support/object_server.h"
 #include "tests/support/test_store.h"
 
@@ -92,6 +93,60 @@ TEST_F(SampleWindowTest, SamplesSideBySideAreReadTogether) {
   EXPECT_LE(server_.requests(), 4);  // 2 MB in ranges of at most 2 MiB
   EXPECT_EQ(bytes_asked_for(), std::ssize(bytes_));
   EXPECT_EQ(window_->stats().bytes, std::ssize(bytes_));
+}
+
+// The samples of four blocks come mixed; each block is asked for as a whole.
+TEST_F(SampleWindowTest, BlocksThatAreMixedAreReadWhole) {
+  const SharedOrder order = block_shuffled_order({.samples = kSamples, .block = 5, .mixed = 4});
+  open({.read_ahead_bytes = 50 * kSampleBytes});
+  constexpr int64_t kEpochs = 5;
+  std::vector<SampleId> ids;
+  for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    for (const OrderedSample& sample : epoch_of(*order, 1, epoch)) ids.push_back(sample.id);
+  }
+  const auto look_ahead = window_->look_ahead(sequence(ids));
+  for (const SampleId id : ids) read_well(id);
+  const StoreStats stats = window_->stats();
+  EXPECT_LE(stats.bytes, kEpochs * std::ssize(bytes_));
+  // A block may come in two parts where the memory was full, or at the end of the blob.
+  EXPECT_LE(stats.ranges, kEpochs * kSamples / 5 * 3 / 2);
+}
+
+// However many samples lie beside one: those that are needed first are not displaced.
+TEST_F(SampleWindowTest, WhatLiesBesideTakesNoMoreThanTheMemoryHolds) {
+  constexpr int64_t kFit = 10;
+  server_.set_script([](const SeenRequest&) { return Fault{.waits = true}; });
+  open({.requests = 64, .read_ahead_bytes = kFit * kSampleBytes});
+  std::vector<SampleId> ids;
+  for (SampleId id = 0; id < kSamples / 2; ++id) {
+    ids.push_back(id);
+    ids.push_back(kSamples - 1 - id);
+  }
+  const auto look_ahead = window_->look_ahead(sequence(ids));
+  server_.wait_for_stalled(2);
+  EXPECT_EQ(bytes_asked_for(), kFit * kSampleBytes);
+  server_.release();
+  for (const SampleId id : ids) read_well(id);
+  EXPECT_EQ(window_->stats().bytes, std::ssize(bytes_));
+}
+
+// Samples are asked for several times, by two followers, in any order, and some before their turn:
+// everyone gets his, and what was announced is all used up in the end.
+TEST_F(SampleWindowTest, NothingIsLostAmongNeighbours) {
+  std::mt19937 random(5);
+  open({.read_ahead_bytes = 20 * kSampleBytes});
+  for (int round = 0; round < 20; ++round) {
+    std::vector<SampleId> ids[2];
+    std::unique_ptr<LookAhead> look_ahead[2];
+    for (const int i : {0, 1}) {
+      for (int k = 0; k < 60; ++k) ids[i].push_back(static_cast<SampleId>(random() % 40));
+      look_ahead[i] = window_->look_ahead(sequence(ids[i]));
+      std::shuffle(ids[i].begin(), ids[i].begin() + 30, random);
+    }
+    for (size_t k = 0; k < 60; ++k) {
+      for (const int i : {0, 1}) read_well(ids[i][k]);
+    }
+  }
 }
 
 TEST_F(SampleWindowTest, ALargeGapIsNotRead) {

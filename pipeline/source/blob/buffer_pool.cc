@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <new>
+#include <tuple>
 #include <utility>
 
 namespace stoker {
@@ -31,6 +32,14 @@ uint8_t* allocate(size_t capacity) {
   void* data = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) throw std::bad_alloc();
   return static_cast<uint8_t*>(data);
+}
+
+// Makes a piece of the system's memory longer. Its pages stay, wherever that lies then.
+uint8_t* lengthen(uint8_t* data, size_t from, size_t to) {
+  void* longer = mremap(data, from, to, MREMAP_MAYMOVE);
+  if (longer != MAP_FAILED) return static_cast<uint8_t*>(longer);
+  munmap(data, from);
+  return allocate(to);
 }
 
 void deallocate(uint8_t* data, size_t capacity) {
@@ -66,6 +75,8 @@ BufferPool::~BufferPool() {
 BufferPool::Buffer BufferPool::take(int64_t size) {
   const auto wanted = static_cast<size_t>(size);
   const size_t capacity = capacity_for(wanted);
+  uint8_t* shorter = nullptr;
+  size_t its_capacity = 0;
   {
     const MutexLock lock(mutex_);
     const auto fitting = idle_.lower_bound(wanted);
@@ -74,7 +85,12 @@ BufferPool::Buffer BufferPool::take(int64_t size) {
       idle_.erase(fitting);
       return {this, data, idle_capacity};
     }
-    bytes_ += capacity;
+    // The longest of the shorter ones has most of the pages.
+    if (fitting != idle_.begin() && std::prev(fitting)->first >= kMapped) {
+      std::tie(its_capacity, shorter) = *std::prev(fitting);
+      idle_.erase(std::prev(fitting));
+    }
+    bytes_ += capacity - its_capacity;
     // The largest make most room, and fit fewest.
     while (bytes_ > most_bytes_ && !idle_.empty()) {
       const auto largest = std::prev(idle_.end());
@@ -83,7 +99,8 @@ BufferPool::Buffer BufferPool::take(int64_t size) {
     }
   }
   try {
-    return {this, allocate(capacity), capacity};
+    return {this, shorter ? lengthen(shorter, its_capacity, capacity) : allocate(capacity),
+            capacity};
   } catch (const std::bad_alloc&) {
     const MutexLock lock(mutex_);
     bytes_ -= capacity;

@@ -5,7 +5,8 @@
 // keeps the holes between them, which no plan knows, and new memory costs more than what is written
 // to it: a page fault takes longer than the copy of a page. Here what is in use has at most an
 // eighth of slack, rounded up to lines of 64 bytes or, if large, to pages, and as much lies idle as
-// there is room for beside it. Threads: any.
+// there is room for beside it. Where nothing fits, a shorter large buffer is made longer, which
+// keeps its pages. Threads: any.
 #pragma once
 
 #include <cstddef>
