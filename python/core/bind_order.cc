@@ -26,6 +26,10 @@ BoundOrder repeat(int64_t samples, int repeats, int64_t length) {
   return {repeated_order({.samples = samples, .repeats = repeats, .length = length})};
 }
 
+BoundOrder shuffle_blocks(int64_t samples, int64_t block, int64_t mixed) {
+  return {block_shuffled_order({.samples = samples, .block = block, .mixed = mixed})};
+}
+
 // Piece i begins at the position first_positions[i]. REQUIRES: lists of one length.
 BoundOrder blend(std::vector<int64_t> sizes, const std::vector<int64_t>& first_positions,
                  std::vector<std::vector<double>> weights, int64_t length) {
@@ -90,6 +94,7 @@ void bind_order(nb::module_& module) {
       "class_balanced_order",
       [](const SharedSource& source, int64_t length) { return balance_classes(*source, length); },
       "source"_a, "length"_a);
+  module.def("block_shuffled_order", shuffle_blocks, "samples"_a, "block"_a, "mixed"_a);
   module.def("repeated_order", repeat, "samples"_a, "repeats"_a, "length"_a);
   module.def("blend_order", blend, "sizes"_a, "first_positions"_a, "weights"_a, "length"_a);
   module.def("listed_order", listed_order, "samples"_a, "ids"_a);

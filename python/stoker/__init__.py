@@ -26,7 +26,7 @@ from stoker._image import ImageInfo, crop_resize, decode, image_info, resize
 from stoker._image_format import IMAGENET_MEAN, IMAGENET_STD
 from stoker._index import BadSample, SeekIndex, index
 from stoker._loader import Loader
-from stoker._orders import Order, class_balanced, repeated, weighted
+from stoker._orders import Order, block_shuffled, class_balanced, repeated, weighted
 from stoker._sources import (
     cifar,
     csv,
@@ -83,6 +83,7 @@ __all__ = [
     "WatchedIterator",
     "augment",
     "blend",
+    "block_shuffled",
     "cifar",
     "class_balanced",
     "color_jitter",

@@ -52,9 +52,9 @@ class Loader:
             Without a seed each Loader draws one (`loader.seed`), which is part of its state_dict();
             several ranks that shuffle must get a seed, the same for all. shuffle is True unless it
             is given.
-        order: instead of shuffle: stoker.weighted(), class_balanced() or repeated() say which
-            samples an epoch takes, in which order. A sample that comes again in an epoch gets
-            other crops.
+        order: instead of shuffle: stoker.weighted(), class_balanced(), repeated() or
+            block_shuffled() say which samples an epoch takes, in which order. A sample that comes
+            again in an epoch gets other crops.
         last_batch: 'pad' repeats rows with weight 0, so that every sample counts once; 'drop'
             leaves the rest out; 'wrap' fills up with the epoch's first samples, weight 1.
         rank, world: this process's part of each epoch; default: torch.distributed's, if the program
@@ -496,7 +496,8 @@ def _source_and_order(
     """Takes a blend apart. TypeError, ValueError: arguments that do not go together."""
     if order is not None and not isinstance(order, Order):
         raise TypeError(
-            f"order is {order!r}, must be made by stoker.weighted(), class_balanced() or repeated()"
+            f"order is {order!r}, must be made by stoker.weighted(), class_balanced(), repeated() "
+            "or block_shuffled()"
         )
     if isinstance(source, Blend):
         if order is not None:

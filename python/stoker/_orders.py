@@ -15,8 +15,8 @@ from stoker._options import yes_or_no
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Order:
-    """For Loader(order=). Made by weighted(), class_balanced() and repeated(). It can be used by
-    any number of Loaders, and be pickled.
+    """For Loader(order=). Made by weighted(), class_balanced(), repeated() and block_shuffled(). It
+    can be used by any number of Loaders, and be pickled.
     """
 
     _call: str
@@ -80,6 +80,23 @@ def repeated(repeats: int = 3, length: int | None = None) -> Order:
     return Order(call, partial(_repeated, times, positions))
 
 
+def block_shuffled(block: int = 16, mixed: int = 64) -> Order:
+    """Every sample once: blocks of neighbours come in a shuffled order, other blocks in each epoch,
+    and the samples of `mixed` blocks are shuffled. A store is then asked for a block at a time,
+    where stoker.Store(memory=) holds about twice the samples that are mixed. It shuffles less than
+    shuffle=True: the samples of a block come within block * mixed positions of each other, so data
+    that are sorted by class have fewer classes in a batch. With world > 1 each process reads its
+    share of every block.
+
+    block: samples that lie one behind the other, 1 to 2^20. mixed: blocks, 1 to 2^20. ValueError:
+    the numbers.
+    """
+    neighbours = in_range("block", block, 1, 1 << 20)
+    blocks = in_range("mixed", mixed, 1, 1 << 20)
+    call = f"block_shuffled(block={neighbours}, mixed={blocks})"
+    return Order(call, partial(_block_shuffled, neighbours, blocks))
+
+
 def listed(ids: Iterable[int]) -> Order:
     """These samples in this order, the same in every epoch. TypeError: one that is no int.
     ValueError, from the Loader: no ids, or one that the source does not have.
@@ -119,6 +136,12 @@ def _repeated(
     repeats: int, length: int, source: _core.Source, options: _core.LoaderOptions
 ) -> _core.SampleOrder:
     return _core.repeated_order(len(source), repeats, length)
+
+
+def _block_shuffled(
+    block: int, mixed: int, source: _core.Source, options: _core.LoaderOptions
+) -> _core.SampleOrder:
+    return _core.block_shuffled_order(len(source), block, mixed)
 
 
 def _listed(

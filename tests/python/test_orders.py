@@ -19,6 +19,7 @@ ORDERS: dict[str, Callable[[], stoker.Order]] = {
     "without replacement": lambda: stoker.weighted(WEIGHTS, length=80, replacement=False),
     "class_balanced": lambda: stoker.class_balanced(length=95),
     "repeated": lambda: stoker.repeated(length=107),
+    "block_shuffled": lambda: stoker.block_shuffled(block=6, mixed=4),
 }
 CROP = stoker.augment.random_crop(padding=3, mode="reflect") | stoker.flip()
 
@@ -166,8 +167,24 @@ def test_repetitions_follow_each_other(source):
     assert first != second
 
 
+def test_blocks_come_together(source):
+    """Each 20 of 100 samples are 4 blocks of 5, which begin at another place each epoch."""
+    order = stoker.block_shuffled(block=5, mixed=4)
+    with stoker.Loader(source, batch_size=10, order=order, seed=1) as loader:
+        epochs = epochs_of(loader, 6)
+    begins = set()
+    for ids in epochs:
+        assert sorted(ids) == list(range(100))
+        for pool in (set(ids[at : at + 20]) for at in range(0, 100, 20)):
+            first_ones = [i for i in pool if (i - 1) % 100 not in pool]
+            assert len(first_ones) <= 4
+            begins |= {i % 5 for i in first_ones}
+    assert len(begins) > 1
+    assert epochs[0] != epochs[1]
+
+
 def test_one_order_serves_any_source(source, other):
-    for order in (stoker.class_balanced(), stoker.repeated()):
+    for order in (stoker.class_balanced(), stoker.repeated(), stoker.block_shuffled()):
         for data in (source, other, stoker.subset(source, [1, 2, 3])):
             with stoker.Loader(data, batch_size=7, order=order) as loader:
                 assert len(counted(loader)) == len(data)
@@ -205,6 +222,8 @@ def test_weights_of_any_kind(source, form):
         (lambda: stoker.class_balanced(2**41), ValueError, "^length is 2199023255552, must be"),
         (lambda: stoker.repeated(0), ValueError, "^repeats is 0, must be a whole number from 1"),
         (lambda: stoker.repeated(1.5), ValueError, "^repeats is 1.5, must be a whole number"),
+        (lambda: stoker.block_shuffled(0), ValueError, "^block is 0, must be a whole number"),
+        (lambda: stoker.block_shuffled(mixed=2**21), ValueError, "^mixed is 2097152, must be a"),
     ],
 )
 def test_numbers_that_make_no_order(make, error, message):

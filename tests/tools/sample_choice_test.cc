@@ -1,5 +1,6 @@
-// --subset, --weights and --blend of the real program: what stoker dump then writes, what train and
-// eval take, that a run resumes exactly with them and only with them, and names in receipt diff.
+// --subset, --weights, --blend and --shuffle-blocks of the real program: what stoker dump then
+// writes, what train and eval take, that a run resumes exactly with them and only with them, and
+// names in receipt diff.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -195,6 +196,21 @@ TEST_F(SampleOptions, ABlendGivesEachDataSetItsShare) {
   EXPECT_EQ(of_first[false], 30);
 }
 
+TEST_F(SampleOptions, BlocksComeTogether) {
+  const std::vector<json> rows =
+      dump({"--data", data(), "--shuffle-blocks", "4x2", "--batch", "8"});
+  std::set<int> all;
+  for (size_t first = 0; first + 8 <= rows.size(); first += 8) {
+    std::set<int> pool;
+    for (size_t i = first; i < first + 8; ++i) pool.insert(rows[i]["sample_id"].get<int>());
+    int blocks = 0;
+    for (const int id : pool) blocks += !pool.contains((id + 39) % 40);
+    EXPECT_LE(blocks, 2);
+    all.insert(pool.begin(), pool.end());
+  }
+  EXPECT_EQ(all.size(), 40u);
+}
+
 TEST_F(SampleOptions, AreRefusedInOneSentence) {
   const std::string folder = out_.path();
   const std::vector<std::pair<Words, std::string>> cases = {
@@ -204,9 +220,19 @@ TEST_F(SampleOptions, AreRefusedInOneSentence) {
       {with(blend(), {"--subset", "part=0:1"}),
        "--subset: it is of one data set, and --blend names several"},
       {with(blend(), {"--no-shuffle"}),
-       "--no-shuffle: --weights and --blend say in which order samples come"},
+       "--no-shuffle: --weights, --blend and --shuffle-blocks say in which order samples come"},
       {{"--data", data(), "--weights", "balanced", "--no-shuffle"},
-       "--no-shuffle: --weights and --blend say in which order samples come"},
+       "--no-shuffle: --weights, --blend and --shuffle-blocks say in which order samples come"},
+      {with(blend(), {"--shuffle-blocks", "4"}),
+       "--blend: --shuffle-blocks takes every sample once"},
+      {{"--data", data(), "--weights", "balanced", "--shuffle-blocks", "4x2"},
+       "--weights: --shuffle-blocks takes every sample once"},
+      {{"--data", data(), "--shuffle-blocks", "4", "--no-shuffle"},
+       "--no-shuffle: --weights, --blend and --shuffle-blocks say in which order samples come"},
+      {{"--data", data(), "--shuffle-blocks", "4x"},
+       "--shuffle-blocks: '4x' is neither a number of samples nor two, as 16x64"},
+      {{"--data", data(), "--shuffle-blocks", "0"},
+       "--shuffle-blocks: block-shuffled order: block is 0, must be 1 to 2^20"},
       {{"--blend", data() + "=0"},
        "--blend: '" + data() + "=0': the weight is 0, must be a finite number above 0"},
       {{"--blend", data()}, "--blend: '" + data() + "' is not PATH=WEIGHT, as in data/photos=3"},
@@ -320,6 +346,14 @@ TEST_F(SampleOptions, WeightsResumeExactly) {
   EXPECT_EQ(receipt("whole")["policies"]["order"], config("whole")["data"]["order"]);
 }
 
+TEST_F(SampleOptions, BlocksResumeExactly) {
+  expect_exact_resume({"--data", data(), "--shuffle-blocks", "4x3"}, 20);
+  EXPECT_EQ(config("whole")["data"]["order"], "shuffled by blocks of 4, 3 mixed");
+  EXPECT_EQ(receipt("whole")["policies"]["order"], config("whole")["data"]["order"]);
+  EXPECT_EQ(config("whole")["data"]["options"],
+            json({{"data", {data()}}, {"shuffle_blocks", {"4x3"}}}));
+}
+
 TEST_F(SampleOptions, ABlendResumesExactlyAndEvaluatesAllTestParts) {
   expect_exact_resume(blend(), 30);
   EXPECT_EQ(config("whole")["data"]["eval_samples"], 30);
@@ -368,6 +402,8 @@ TEST_F(SampleOptions, ARunIsResumedOnlyWithTheSameSamplesAndOrder) {
                             " has every sample once per epoch, and with these options it would "
                             "have class balanced, length 40, ";
   EXPECT_THAT(resume("plain", with(all, {"--weights", "balanced"})), testing::StartsWith(plain));
+  EXPECT_THAT(resume("plain", with(all, {"--shuffle-blocks", "16"})),
+              testing::StartsWith("--shuffle-blocks: the run in " + run_folder("plain") + " has "));
   begin("blend", blend());
   EXPECT_THAT(resume("blend", {"--blend", data() + "=2", "--blend", other() + "=1"}),
               testing::StartsWith("--blend: the run in " + run_folder("blend") +
@@ -381,6 +417,9 @@ TEST_F(SampleOptions, TrainRefusesWhatItWouldIgnore) {
       {{"--data", data(), "--weights", "balanced", "--limit-train", "8"},
        "--limit-train: --weights says how often each of all samples comes; --subset takes a part "
        "of them"},
+      {{"--data", data(), "--shuffle-blocks", "4", "--limit-train", "8"},
+       "--limit-train: --shuffle-blocks says how often each of all samples comes; --subset takes a "
+       "part of them"},
       {with(blend(), {"--limit-train", "8"}),
        "--limit-train: --blend says how often each of all samples comes"},
       {with(blend(), {"--eval-subset", "part=0:1"}),

@@ -35,6 +35,7 @@ void add_options(CLI::App& app, DumpOptions& options) {
   add_data_option(app, options.data);
   add_target_option(app, options.data);
   add_sample_options(app, options.samples);
+  add_shuffle_option(app, options.samples);
   add_split_option(app, options.data);
   app.add_option("--out", options.out, "Folder to write to")->required();
   app.add_option("--batch", options.batch, "Samples per batch")->check(CLI::Range(1, 1 << 24));
@@ -99,7 +100,7 @@ int run_dump(int argc, char** argv) {
   check_sample_options(*app, options.samples, "");
   if (options.samples.has_order()) {
     refuse_if_given(*app, {"--no-shuffle"},
-                    "--weights and --blend say in which order samples come");
+                    "--weights, --blend and --shuffle-blocks say in which order samples come");
   }
   check_feed_options(*app, options.data, paths_of(options.data, options.samples));
   check_seek_index(options.data);

@@ -39,6 +39,7 @@ void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments) {
                  "Batches that are staged on each device. -1 takes none")
       ->check(CLI::Range(-1, 3));
   app.add_option("--seed", arguments.seed, "Seed of the order and the augmentation");
+  add_shuffle_option(app, arguments.samples);
   app.add_flag(
       "--cold", arguments.cold,
       "Read every file from storage while the profile runs: it is dropped from the page cache "
@@ -59,7 +60,8 @@ ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double second
   outcome.source = open_data(arguments.data, parse_split(arguments.data.split));
   const Source& source = *outcome.source;
   outcome.name_of = [&source](SampleId id) { return source.name(id); };
-  const LoaderOptions options = loader_options(arguments);
+  LoaderOptions options = loader_options(arguments);
+  options.order = shuffle_order(source, arguments.samples);
   FeedRun feed;
   feed.demand = arguments.demand;
   feed.seconds = seconds;

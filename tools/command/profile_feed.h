@@ -8,6 +8,7 @@
 
 #include "tools/option/augment_choice.h"
 #include "tools/option/feed_options.h"
+#include "tools/option/sample_choice.h"
 #include "tools/profile/emulated.h"
 #include "tools/profile/trace_file.h"
 
@@ -15,6 +16,7 @@ namespace stoker {
 
 struct ProfileFeedArguments {
   DataOptions data;
+  SampleChoice samples;  // the order
   AugmentChoice augment;
   double demand = 0;
   int batch = 256;

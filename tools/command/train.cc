@@ -64,7 +64,12 @@ void refuse_other_samples(const TrainOptions& options, const SampleChoice& choic
                text(options.subset, "all samples"));
   constexpr const char* kShuffled = "every sample once per epoch";
   const bool blend = !choice.blend.empty() || !before.choice.blend.empty();
-  require_same(blend ? "--blend" : "--weights", "order", text(before.order, kShuffled),
+  const bool blocks =
+      !choice.shuffle_blocks.empty() || before.order.starts_with("shuffled by blocks");
+  require_same(blend    ? "--blend"
+               : blocks ? "--shuffle-blocks"
+                        : "--weights",
+               "order", text(before.order, kShuffled),
                text(options.order ? options.order->describe() : "", kShuffled));
 }
 

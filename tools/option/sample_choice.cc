@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <filesystem>
 #include <stdexcept>
+#include <system_error>
 
 #include "pipeline/digest.h"
 #include "pipeline/id_list.h"
@@ -81,6 +83,19 @@ bool is_file(const std::string& subset) {
   return !subset.starts_with("part=") && !subset.starts_with("classes=");
 }
 
+BlockShuffledOptions parse_blocks(const std::string& text, int64_t samples) {
+  BlockShuffledOptions options{.samples = samples};
+  const char* const end = text.data() + text.size();
+  std::from_chars_result read = std::from_chars(text.data(), end, options.block);
+  if (read.ec == std::errc() && read.ptr != end && *read.ptr == 'x') {
+    read = std::from_chars(read.ptr + 1, end, options.mixed);
+  }
+  if (read.ec != std::errc() || read.ptr != end) {
+    throw std::invalid_argument("'" + text + "' is neither a number of samples nor two, as 16x64");
+  }
+  return options;
+}
+
 std::string not_empty(const std::string& text) { return text.empty() ? "it is empty" : ""; }
 
 }  // namespace
@@ -110,6 +125,22 @@ void add_sample_options(CLI::App& app, SampleChoice& choice) {
       ->default_str("");
 }
 
+void add_shuffle_option(CLI::App& app, SampleChoice& choice) {
+  app.add_option("--shuffle-blocks", choice.shuffle_blocks,
+                 "Shuffle blocks of so many samples that lie one behind the other, and the samples "
+                 "of 64 blocks among each other, instead of all samples: 16, or 16x64 to say both. "
+                 "A store is asked for a block at a time where --store-memory holds twice the "
+                 "samples that are mixed; but what is mixed is a part of the data")
+      ->check(not_empty);
+}
+
+SharedOrder shuffle_order(const Source& source, const SampleChoice& choice) {
+  if (choice.shuffle_blocks.empty()) return nullptr;
+  return for_option("--shuffle-blocks", [&] {
+    return block_shuffled_order(parse_blocks(choice.shuffle_blocks, source.size()));
+  });
+}
+
 void check_sample_options(const CLI::App& app, const SampleChoice& choice,
                           const std::string& limit) {
   if (choice.blend.empty() && !is_given(app, "--data")) {
@@ -120,8 +151,13 @@ void check_sample_options(const CLI::App& app, const SampleChoice& choice,
     refuse_if_given(app, {"--subset"}, "it is of one data set, and --blend names several");
     refuse_if_given(app, {"--weights"}, "--blend says how often samples come");
   }
+  if (!choice.shuffle_blocks.empty()) {
+    refuse_if_given(app, {"--weights", "--blend"}, "--shuffle-blocks takes every sample once");
+  }
   if (!choice.has_order() || limit.empty()) return;
-  const std::string option = choice.blend.empty() ? "--weights" : "--blend";
+  const std::string option = !choice.blend.empty()     ? "--blend"
+                             : !choice.weights.empty() ? "--weights"
+                                                       : "--shuffle-blocks";
   refuse_if_given(app, {limit.c_str()},
                   option + " says how often each of all samples comes" +
                       (choice.blend.empty() ? "; --subset takes a part of them" : ""));
@@ -150,6 +186,7 @@ ChosenSamples choose_samples(const DataOptions& data, const SampleChoice& choice
   ChosenSamples samples;
   samples.sources.push_back(open(data.data, "--data"));
   if (!choice.subset.empty()) take_subset(samples, choice.subset, "--subset");
+  samples.order = shuffle_order(samples.source(), choice);
   if (!choice.weights.empty()) {
     samples.order =
         for_option("--weights", [&] { return order_of(samples.source(), choice.weights); });
@@ -207,6 +244,7 @@ std::vector<std::pair<std::string, std::string>> written_options(const DataOptio
   add("subset", file ? written_path(choice.subset) : choice.subset);
   const bool weights_file = !choice.weights.empty() && choice.weights != kBalanced;
   add("weights", weights_file ? written_path(choice.weights) : choice.weights);
+  add("shuffle_blocks", choice.shuffle_blocks);
   return written;
 }
 

@@ -1,4 +1,5 @@
-// --subset, --weights and --blend: which samples a command takes, and how often each comes.
+// --subset, --weights, --blend and --shuffle-blocks: which samples a command takes, how often each
+// comes, and in which order.
 // Throws std::invalid_argument with the option, and with what was written or file and line.
 #pragma once
 
@@ -19,12 +20,17 @@ struct SampleChoice {
   std::string subset;              // "": all samples
   std::string weights;             // "": every sample once
   std::vector<std::string> blend;  // PATH=WEIGHT, in place of --data
-  bool has_order() const { return !weights.empty() || !blend.empty(); }
+  std::string shuffle_blocks;      // "16" or "16x64"; "": no blocks
+  bool has_order() const { return !weights.empty() || !blend.empty() || !shuffle_blocks.empty(); }
 };
 
 // Adds the three options. `app` has --data already, which is no longer required: --blend may stand
 // in its place.
 void add_sample_options(CLI::App& app, SampleChoice& choice);
+// Adds --shuffle-blocks, for commands that feed a training.
+void add_shuffle_option(CLI::App& app, SampleChoice& choice);
+// Returns what --shuffle-blocks asks for; null: nothing.
+SharedOrder shuffle_order(const Source& source, const SampleChoice& choice);
 // After parsing: throws if the data are not named, or named twice, and for options that do not go
 // together. `limit` is the command's option of that meaning, "" if it has none.
 void check_sample_options(const CLI::App& app, const SampleChoice& choice,

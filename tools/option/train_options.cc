@@ -451,6 +451,7 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_data_option(app, arguments.data);
   add_learned_target_option(app, arguments.data);
   add_sample_options(app, arguments.samples);
+  add_shuffle_option(app, arguments.samples);
   app.add_option("--model", arguments.model, "Model to train, with its recipe (see below)")
       ->check(CLI::IsMember(list_models()));
   add_run_options(app, arguments);

@@ -19,7 +19,8 @@ constexpr double kSmallRange = 256 << 10;
 constexpr double kMostlyWaiting = 0.5;
 
 const char* const kShards =
-    "larger ranges: samples in shards (stoker pack), of which several are read with one request";
+    "larger ranges: samples in shards (stoker pack), of which several are read with one request "
+    "where neighbours come together (--shuffle-blocks 16)";
 const char* const kNearer =
     "a part of the data on a local disk (--cache DIR --cache-size SIZE), or a store that is nearer";
 

@@ -1,7 +1,8 @@
 // stoker's Loader as a participant: peers_loader FOLDER train|eval|cifar WORKERS fast|exact
-// [shuffled]. It makes batches of 50 on a host device from files on disk (in the page cache), or
-// from a store. It draws the plan's crops: seed 0, epoch = round. `cifar` reads CIFAR's binary
-// files, in batches of 512. `shuffled` takes the samples in another order in each round.
+// [shuffled|blocks]. It makes batches of 50 on a host device from files on disk (in the page
+// cache), or from a store. It draws the plan's crops: seed 0, epoch = round. `cifar` reads CIFAR's
+// binary files, in batches of 512. `shuffled` takes the samples in another order in each round,
+// `blocks` in one that is shuffled by blocks of neighbours.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -21,13 +22,20 @@ namespace {
 
 // Of a store: a small part of the data, as in a data set of a real one's size.
 constexpr int64_t kReadAheadBytes = 32 << 20;
+// Of two pools of blocks, which are a part of the data, too.
+constexpr int64_t kReadAheadOfBlocks = 64 << 20;
+constexpr int64_t kBlock = 16, kMixed = 16;
+
+enum class Shuffle { none, all, blocks };
 
 class LoaderParticipant final : public Participant {
  public:
   LoaderParticipant(const std::string& folder, Mode mode, int workers, PixelPolicy pixels,
-                    bool shuffled)
-      : source_(open_source(folder, {.split = mode == Mode::cifar ? Split::train : Split::all,
-                                     .store = {.read_ahead_bytes = kReadAheadBytes}})),
+                    Shuffle shuffle)
+      : source_(open_source(
+            folder, {.split = mode == Mode::cifar ? Split::train : Split::all,
+                     .store = {.read_ahead_bytes = shuffle == Shuffle::blocks ? kReadAheadOfBlocks
+                                                                              : kReadAheadBytes}})),
         augment_(augmentation(mode)),
         device_(make_host_device()),
         stream_(device_->make_stream()) {
@@ -35,7 +43,11 @@ class LoaderParticipant final : public Participant {
     options_.feed.seek_index = "off";  // the rows of the plain JPEGs
     options_.batch_size = mode == Mode::cifar ? 512 : 50;
     // Else sample = position, so that round and image determine the draw.
-    options_.shuffle = shuffled;
+    options_.shuffle = shuffle != Shuffle::none;
+    if (shuffle == Shuffle::blocks) {
+      options_.order =
+          block_shuffled_order({.samples = source_->size(), .block = kBlock, .mixed = kMixed});
+    }
     options_.feed.workers = workers;
     options_.feed.decode.pixels = pixels;
     options_.feed.on_bad_sample = OnBadSample::fail;
@@ -102,16 +114,20 @@ class LoaderParticipant final : public Participant {
 };
 
 int run(int argc, char** argv) {
-  const bool shuffled = argc == 6 && std::string(argv[5]) == "shuffled";
-  if (argc != 5 && !shuffled) {
+  const std::string order = argc == 6 ? argv[5] : "";
+  if (argc != 5 && order != "shuffled" && order != "blocks") {
     std::fprintf(stderr,
-                 "usage: peers_loader FOLDER train|eval|cifar WORKERS fast|exact [shuffled]\n");
+                 "usage: peers_loader FOLDER train|eval|cifar WORKERS fast|exact "
+                 "[shuffled|blocks]\n");
     return 2;
   }
+  const Shuffle shuffle = order.empty()       ? Shuffle::none
+                          : order == "blocks" ? Shuffle::blocks
+                                              : Shuffle::all;
   const std::string pixels = argv[4];
   if (pixels != "fast" && pixels != "exact") throw std::invalid_argument("pixels '" + pixels + "'");
   LoaderParticipant loader(argv[1], mode_of(argv[2]), std::atoi(argv[3]),
-                           pixels == "fast" ? PixelPolicy::fast : PixelPolicy::exact, shuffled);
+                           pixels == "fast" ? PixelPolicy::fast : PixelPolicy::exact, shuffle);
   serve(loader);
   return 0;
 }

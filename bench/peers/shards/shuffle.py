@@ -3,8 +3,8 @@
 
     PYTHON bench/peers/shards/shuffle.py [--shards 100] [--per-shard 1000] [--epochs 5] [--out bench/results/shuffle]
 
-The data are sorted by class, as they are packed: shard s has the samples s * 1000 to s * 1000 + 999. WebDataset shuffles the shards and then the
-samples in a buffer of 1,000 or 10,000; Grain shuffles indices. Three figures, each the mean over epochs:
+The data are sorted by class, as they are packed: shard s has the samples s * 1000 to s * 1000 + 999. stoker shuffles all samples, or blocks of
+16 of which 64 are mixed; WebDataset shuffles the shards and then the samples in a buffer of 1,000 or 10,000; Grain shuffles indices. Three figures, each the mean over epochs:
 distance: between the ids of samples that come one after the other, as a share of the number of samples; a uniform permutation has 1/3.
 neighbours: pairs that come one after the other in one epoch and also in the next, in any order; a uniform permutation has about 2.
 classes: how many of 256 samples in a row are of different shards, beside the number for a uniform permutation.
@@ -26,10 +26,11 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "report"))
 import measured_on  # noqa: E402
 
 
-def stoker_epochs(samples, epochs):
+def stoker_epochs(samples, epochs, by_blocks=False):
     import stoker
 
-    loader = stoker.Loader(stoker.synthetic(samples, size=1), batch_size=1000, size=1, seed=0, device="cpu")
+    order = stoker.block_shuffled(block=16, mixed=64) if by_blocks else None
+    loader = stoker.Loader(stoker.synthetic(samples, size=1), batch_size=1000, size=1, seed=0, device="cpu", order=order)
     for _ in range(epochs):
         yield np.concatenate([np.array(batch.ids)[: batch.valid] for batch in loader])
 
@@ -101,6 +102,7 @@ def main():
         for name, epochs in (
             ("uniform permutations (NumPy)", uniform_epochs(samples, args.epochs)),
             ("stoker", stoker_epochs(samples, args.epochs)),
+            ("stoker, blocks of 16, 64 mixed", stoker_epochs(samples, args.epochs, by_blocks=True)),
             (f"Grain {version('grain')}", grain_epochs(samples, args.epochs)),
             (f"WebDataset {version('webdataset')}, buffer of 1,000", webdataset_epochs(folder, 1_000, args.epochs)),
             (f"WebDataset {version('webdataset')}, buffer of 10,000", webdataset_epochs(folder, 10_000, args.epochs)),
