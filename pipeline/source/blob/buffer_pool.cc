@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <iterator>
 #include <new>
-#include <tuple>
 #include <utility>
 
 namespace stoker {
@@ -34,12 +33,13 @@ uint8_t* allocate(size_t capacity) {
   return static_cast<uint8_t*>(data);
 }
 
-// Makes a piece of the system's memory longer. Its pages stay, wherever that lies then.
+// Makes a piece of the system's memory longer. Its pages stay, wherever that lies then. Returns
+// nullptr, and the piece is gone, if there is no room for it.
 uint8_t* lengthen(uint8_t* data, size_t from, size_t to) {
   void* longer = mremap(data, from, to, MREMAP_MAYMOVE);
   if (longer != MAP_FAILED) return static_cast<uint8_t*>(longer);
   munmap(data, from);
-  return allocate(to);
+  return nullptr;
 }
 
 void deallocate(uint8_t* data, size_t capacity) {
@@ -75,8 +75,6 @@ BufferPool::~BufferPool() {
 BufferPool::Buffer BufferPool::take(int64_t size) {
   const auto wanted = static_cast<size_t>(size);
   const size_t capacity = capacity_for(wanted);
-  uint8_t* shorter = nullptr;
-  size_t its_capacity = 0;
   {
     const MutexLock lock(mutex_);
     const auto fitting = idle_.lower_bound(wanted);
@@ -85,22 +83,27 @@ BufferPool::Buffer BufferPool::take(int64_t size) {
       idle_.erase(fitting);
       return {this, data, idle_capacity};
     }
-    // The longest of the shorter ones has most of the pages.
+    // The longest of the shorter ones has most of the pages. It moves while nobody else takes or
+    // returns memory: its old place may be that of a new buffer at once, and whoever wrote there
+    // must have been before.
+    uint8_t* data = nullptr;
     if (fitting != idle_.begin() && std::prev(fitting)->first >= kMapped) {
-      std::tie(its_capacity, shorter) = *std::prev(fitting);
-      idle_.erase(std::prev(fitting));
+      const auto shorter = std::prev(fitting);
+      bytes_ -= shorter->first;
+      data = lengthen(shorter->second, shorter->first, capacity);
+      idle_.erase(shorter);
     }
-    bytes_ += capacity - its_capacity;
+    bytes_ += capacity;
     // The largest make most room, and fit fewest.
     while (bytes_ > most_bytes_ && !idle_.empty()) {
       const auto largest = std::prev(idle_.end());
       release(largest->second, largest->first);
       idle_.erase(largest);
     }
+    if (data != nullptr) return {this, data, capacity};
   }
   try {
-    return {this, shorter ? lengthen(shorter, its_capacity, capacity) : allocate(capacity),
-            capacity};
+    return {this, allocate(capacity), capacity};
   } catch (const std::bad_alloc&) {
     const MutexLock lock(mutex_);
     bytes_ -= capacity;
