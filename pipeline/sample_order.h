@@ -73,8 +73,8 @@ struct BlockShuffledOptions {
 // Every sample once: the blocks come in a shuffled order, other blocks in each epoch, and the
 // samples of `mixed` blocks are shuffled. A source that reads from afar then reads whole blocks,
 // where its memory holds the samples of `mixed` of them. It shuffles less than shuffled_order():
-// the samples of a block come within block * mixed positions of each other. As the pre-shuffled
-// blocks of MosaicML's Streaming ("py1b") and FFCV's QUASI_RANDOM, without a table.
+// the samples of a block come within block * mixed positions of each other. Other loaders shuffle
+// in such ways, too: py1br of MosaicML's Streaming, QUASI_RANDOM of FFCV.
 SharedOrder block_shuffled_order(const BlockShuffledOptions& options);
 
 // Every sample once, in the order of the source.

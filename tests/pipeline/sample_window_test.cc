@@ -8,6 +8,8 @@
 #include <atomic>
 #include <chrono>
 #include <random>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -68,10 +70,12 @@ class SampleWindowTest : public ::testing::Test {
       return is_right(id, bytes, step);
     })) << id;
   }
-  // Bytes of ranges that the server was asked for.
+  // Bytes of ranges that the server was asked for, once or again because it is slow.
   int64_t bytes_asked_for() const {
     int64_t bytes = 0;
+    std::set<std::string> ranges;
     for (const SeenRequest& request : server_.seen()) {
+      if (!ranges.insert(request.headers.at("range")).second) continue;
       long long first = 0, last = -1;
       std::sscanf(request.headers.at("range").c_str(), "bytes=%lld-%lld", &first, &last);
       bytes += last - first + 1;
@@ -108,8 +112,9 @@ TEST_F(SampleWindowTest, BlocksThatAreMixedAreReadWhole) {
   for (const SampleId id : ids) read_well(id);
   const StoreStats stats = window_->stats();
   EXPECT_LE(stats.bytes, kEpochs * std::ssize(bytes_));
-  // A block may come in two parts where the memory was full, or at the end of the blob.
-  EXPECT_LE(stats.ranges, kEpochs * kSamples / 5 * 3 / 2);
+  // A block that lies over the end of the blob comes in two ranges; what two epochs need at a time
+  // is fetched once.
+  EXPECT_LE(stats.ranges, kEpochs * kSamples / 5 * 11 / 10);
 }
 
 // However many samples lie beside one: those that are needed first are not displaced.
@@ -130,8 +135,7 @@ TEST_F(SampleWindowTest, WhatLiesBesideTakesNoMoreThanTheMemoryHolds) {
   EXPECT_EQ(window_->stats().bytes, std::ssize(bytes_));
 }
 
-// Samples are asked for several times, by two followers, in any order, and some before their turn:
-// everyone gets his, and what was announced is all used up in the end.
+// Samples are asked for several times, by two followers, in any order, and some before their turn.
 TEST_F(SampleWindowTest, NothingIsLostAmongNeighbours) {
   std::mt19937 random(5);
   open({.read_ahead_bytes = 20 * kSampleBytes});

@@ -418,8 +418,7 @@ TEST_F(SampleOptions, TrainRefusesWhatItWouldIgnore) {
        "--limit-train: --weights says how often each of all samples comes; --subset takes a part "
        "of them"},
       {{"--data", data(), "--shuffle-blocks", "4", "--limit-train", "8"},
-       "--limit-train: --shuffle-blocks says how often each of all samples comes; --subset takes a "
-       "part of them"},
+       "--limit-train: --shuffle-blocks is of all samples; --subset takes a part of them"},
       {with(blend(), {"--limit-train", "8"}),
        "--limit-train: --blend says how often each of all samples comes"},
       {with(blend(), {"--eval-subset", "part=0:1"}),

@@ -46,7 +46,7 @@ std::string open_name(const fs::path& run, const ReceiptSamples& wanted, int64_t
     throw std::runtime_error((run / "config.json").string() + " does not name the data");
   }
   SampleChoice choice = samples.choice;
-  choice.weights.clear();  // names do not depend on how often samples come, nor on their order
+  choice.weights.clear();  // names do not depend on how often samples come
   const auto open = [&](const std::string& path, const std::string&) {
     return open_path(samples.data, path, Split::train, "the data of " + run.string());
   };

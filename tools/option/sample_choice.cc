@@ -155,12 +155,12 @@ void check_sample_options(const CLI::App& app, const SampleChoice& choice,
     refuse_if_given(app, {"--weights", "--blend"}, "--shuffle-blocks takes every sample once");
   }
   if (!choice.has_order() || limit.empty()) return;
-  const std::string option = !choice.blend.empty()     ? "--blend"
-                             : !choice.weights.empty() ? "--weights"
-                                                       : "--shuffle-blocks";
-  refuse_if_given(app, {limit.c_str()},
-                  option + " says how often each of all samples comes" +
-                      (choice.blend.empty() ? "; --subset takes a part of them" : ""));
+  const std::string part = choice.blend.empty() ? "; --subset takes a part of them" : "";
+  const std::string why = !choice.shuffle_blocks.empty() ? "--shuffle-blocks is of all samples"
+                          : choice.blend.empty()
+                              ? "--weights says how often each of all samples comes"
+                              : "--blend says how often each of all samples comes";
+  refuse_if_given(app, {limit.c_str()}, why + part);
 }
 
 std::vector<std::string> paths_of(const DataOptions& data, const SampleChoice& choice) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "pipeline/source/blob/buffer_pool.h"
+#include "pipeline/source/blob/coming_samples.h"
 #include "pipeline/source/blob/sample_cache.h"
 #include "staging/mutex.h"
 
@@ -36,9 +37,8 @@ constexpr size_t kMostTaken = 64;
 constexpr int64_t kTakenPart = 8;
 // Buffers that nobody uses are kept for the next samples: in a part like the window's, beside it.
 constexpr int64_t kIdlePart = 8;
-// Keep the tables small where samples are tiny.
+// Keeps the table of announced samples small where samples are tiny.
 constexpr size_t kMostAnnounced = 64 << 10;
-constexpr size_t kMostComing = 16 << 10;
 
 }  // namespace
 
@@ -68,23 +68,12 @@ struct SampleWindow::Impl {
     }
   };
 
-  // A sample that will be announced. It is announced before its turn if it lies beside one that is.
-  struct Coming {
-    SampleId id = 0;
-    StoredPlaceOfSample place;
-    bool is_announced = false;
-  };
-
   struct Follower {
     int number = 0;
-    SampleSequence next;
-    bool ended = false;
+    // As many as fit into half of the window: what is needed later does not displace what is needed
+    // first.
+    ComingSamples coming;
     int64_t held_bytes = 0;  // of its samples
-    // The next ones, as many as fit into half of the window, and by object and offset. What is
-    // needed later does not displace what is needed first.
-    std::deque<Coming> coming{};
-    int64_t coming_bytes = 0;  // of those not yet announced
-    std::multimap<std::pair<const StoredObject*, int64_t>, Coming*> beside{};
   };
 
   class Following final : public LookAhead {
@@ -174,15 +163,11 @@ struct SampleWindow::Impl {
 
   bool announce_next(Follower& follower) REQUIRES(mutex) {
     if (!has_room(follower)) return false;
-    look_further(follower);
-    if (follower.coming.empty()) return false;
-    Coming& next = follower.coming.front();
-    if (!next.is_announced) {
-      if (!has_room_beside(follower, next.place)) return false;
-      const SharedRange range = announce_sample(follower, next);
-      if (range) announce_beside(follower, range);
-    }
-    follower.coming.pop_front();
+    follower.coming.look_further(share() / 2, samples.locate);
+    const ComingSamples::Sample* const next = follower.coming.front();
+    if (next == nullptr || !has_room_beside(follower, next->place)) return false;
+    const SharedRange range = announce_sample(follower, *next);
+    if (range) announce_beside(follower, range);
     return true;
   }
 
@@ -195,47 +180,21 @@ struct SampleWindow::Impl {
     return held_bytes < most_bytes || follower.held_bytes == 0;
   }
 
-  // Asks which samples come.
-  void look_further(Follower& follower) REQUIRES(mutex) {
-    while (!follower.ended && follower.coming.size() < kMostComing &&
-           (follower.coming.empty() || follower.coming_bytes < share() / 2)) {
-      SampleId id = 0;
-      const NextSample next = follower.next(id);
-      if (next == NextSample::end) follower.ended = true;
-      if (next != NextSample::found) return;
-      Coming& coming = follower.coming.emplace_back(Coming{id, samples.locate(id)});
-      if (!coming.place.object || coming.place.length <= 0) {
-        coming.is_announced = true;  // read() reports it
-        continue;
-      }
-      follower.coming_bytes += coming.place.length;
-      follower.beside.emplace(key_of(coming.place), &coming);
-    }
-  }
-
-  static std::pair<const StoredObject*, int64_t> key_of(const StoredPlaceOfSample& place) {
-    return {place.object.get(), place.offset};
-  }
-
   // Returns the sample's range; nullptr if it needs none.
-  SharedRange announce_sample(Follower& follower, Coming& coming) REQUIRES(mutex) {
-    const auto [first, last] = follower.beside.equal_range(key_of(coming.place));
-    follower.beside.erase(
-        std::find_if(first, last, [&](const auto& entry) { return entry.second == &coming; }));
-    follower.coming_bytes -= coming.place.length;
-    coming.is_announced = true;
-    if (const auto was_early = early.find(coming.id); was_early != early.end()) {
+  SharedRange announce_sample(Follower& follower, const ComingSamples::Sample& next)
+      REQUIRES(mutex) {
+    const auto [id, place] = follower.coming.take(next);
+    if (const auto was_early = early.find(id); was_early != early.end()) {
       if (--was_early->second == 0) early.erase(was_early);
       return nullptr;
     }
-    const StoredPlaceOfSample& place = coming.place;
-    const std::pair key(coming.id, announcements++);
+    const std::pair key(id, announcements++);
     follower.held_bytes += place.length;
     Sample sample{nullptr, place.offset, place.length, follower.number};
-    if (cache && cache->holds(coming.id)) {
+    if (cache && cache->holds(id)) {
       cached_bytes += place.length;
     } else {
-      sample.range = range_for(coming.id, place);
+      sample.range = range_for(id, place);
       ++sample.range->users;
     }
     return announced.emplace(key, std::move(sample)).first->second.range;
@@ -243,23 +202,22 @@ struct SampleWindow::Impl {
 
   // Returns the coming sample that lies beside a range, so near that both are asked for together;
   // nullptr: there is none.
-  Coming* find_beside(const Follower& follower, const Range& range) const REQUIRES(mutex) {
-    const auto joins = [&](const Coming& coming) {
-      return may_join(range, coming.place) && !(cache && cache->holds(coming.id));
-    };
-    const auto behind = follower.beside.lower_bound({range.object.get(), range.end()});
-    if (behind != follower.beside.end() && joins(*behind->second)) return behind->second;
-    const auto from = follower.beside.lower_bound({range.object.get(), range.offset});
-    if (from == follower.beside.begin()) return nullptr;
-    Coming* const before = std::prev(from)->second;
-    return joins(*before) ? before : nullptr;
+  const ComingSamples::Sample* find_beside(const Follower& follower, const Range& range) const
+      REQUIRES(mutex) {
+    const StoredObject* const object = range.object.get();
+    for (const ComingSamples::Sample* each : {follower.coming.first_from(object, range.end()),
+                                              follower.coming.last_before(object, range.offset)}) {
+      if (each == nullptr || !may_join(range, each->place)) continue;
+      if (!(cache && cache->holds(each->id))) return each;
+    }
+    return nullptr;
   }
 
   // Makes a range of the queue longer by the coming samples that lie beside it. So those of a block
   // that will be read mixed with others (block_shuffled_order()) come in one range.
   void announce_beside(Follower& follower, const SharedRange& range) REQUIRES(mutex) {
     while (range->state == State::queued && has_room(follower)) {
-      Coming* const beside = find_beside(follower, *range);
+      const ComingSamples::Sample* const beside = find_beside(follower, *range);
       if (beside == nullptr) return;
       announce_sample(follower, *beside);
     }
@@ -277,7 +235,7 @@ struct SampleWindow::Impl {
     const int64_t room = std::min(share() - follower.held_bytes, most_bytes - held_bytes);
     while (range.length <= share() / kBurst) {
       if (range.length > room) return false;
-      const Coming* const beside = find_beside(follower, range);
+      const ComingSamples::Sample* const beside = find_beside(follower, range);
       if (beside == nullptr) return true;
       const int64_t end = std::max(range.end(), beside->place.offset + beside->place.length);
       range.offset = std::min(range.offset, beside->place.offset);
@@ -561,7 +519,7 @@ std::unique_ptr<LookAhead> SampleWindow::look_ahead(SampleSequence next) {
   {
     const MutexLock lock(impl_->mutex);
     number = ++impl_->followers_so_far;
-    impl_->followers.push_back({number, std::move(next)});
+    impl_->followers.push_back({number, ComingSamples(std::move(next))});
   }
   impl_->go_on();
   return std::make_unique<Impl::Following>(*impl_, number);
