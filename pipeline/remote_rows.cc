@@ -10,8 +10,9 @@
 namespace stoker {
 namespace {
 
-// What is lost with a worker, and has to be filled again, stays small beside the window.
-constexpr int64_t kMostMessageBytes = 16 << 20;
+// What is lost with a worker, and has to be filled again, stays small beside the window. A message
+// costs its carrier milliseconds of CPU time whatever its size, so this is a batch of ImageNet.
+constexpr int64_t kMostMessageBytes = 24 << 20;
 // The weight of the newest round in the means.
 constexpr double kNewest = 0.2;
 // A claim is late after so many mean rounds.
@@ -36,6 +37,13 @@ int64_t rows_of_claim(const RemotePace& pace, int64_t window_rows) {
 
 int64_t rows_kept_here(const RemotePace& pace) {
   return static_cast<int64_t>(std::ceil(pace.local_rows_per_s * pace.round_s));
+}
+
+int64_t tickets_of_claim(int64_t tickets, double wanted, int64_t most) {
+  const int64_t parts_needed = (tickets + most - 1) / most;
+  const int64_t parts_wanted = std::llround(static_cast<double>(tickets) / std::max(1.0, wanted));
+  const int64_t parts = std::max({int64_t{1}, parts_needed, parts_wanted});
+  return (tickets + parts - 1) / parts;
 }
 
 RemoteRows::RemoteRows(const Options& options) : options_(options) {}
@@ -65,15 +73,14 @@ std::optional<RowClaim> RemoteRows::try_claim(int claimers) {
     pace.local_rows_per_s = feed_->local_rows_per_s();
   }
   const int64_t window_rows = int64_t{options_.window} * options_.batch.rows;
-  const auto row_bytes =
-      static_cast<int64_t>(message_bytes(options_.batch, rows_per_ticket_)) / rows_per_ticket_;
-  const int64_t wanted = std::min(rows_of_claim(pace, window_rows),
-                                  std::max<int64_t>(1, kMostMessageBytes / row_bytes));
+  const auto ticket_bytes = static_cast<int64_t>(message_bytes(options_.batch, rows_per_ticket_));
+  const double wanted = static_cast<double>(rows_of_claim(pace, window_rows)) / rows_per_ticket_;
   const auto last = std::prev(shelf_.end());
   const auto [step, device, first] = last->first;
   // Claims begin where a ticket does, so that tickets stay whole.
   const int32_t end = first + last->second;
-  const int64_t tickets = std::max<int64_t>(1, wanted / rows_per_ticket_);
+  const int64_t tickets = tickets_of_claim(tickets_of(last->second), wanted,
+                                           std::max<int64_t>(1, kMostMessageBytes / ticket_bytes));
   const int32_t last_ticket = (end - 1) / rows_per_ticket_ * rows_per_ticket_;
   const auto begin = static_cast<int32_t>(
       std::max<int64_t>(first, last_ticket - (tickets - 1) * rows_per_ticket_));

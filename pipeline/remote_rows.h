@@ -57,6 +57,9 @@ struct RemotePace {
 };
 // Returns how many rows a claim should have, before it is rounded to tickets.
 int64_t rows_of_claim(const RemotePace& pace, int64_t window_rows);
+// Returns how many of `tickets`, which are one behind the other, a claim takes: about as many as
+// are wanted, at most `most`, and the claims after it about as many as it. No small rest is left.
+int64_t tickets_of_claim(int64_t tickets, double wanted, int64_t most);
 // Returns how many of the rows that nobody began are left to the own workers.
 int64_t rows_kept_here(const RemotePace& pace);
 

@@ -6,8 +6,9 @@
 Both sides have the same number of actors, of calls under way and of bytes in each answer. Rows are drawn pictures of 224 x 224
 pixels (stoker.synthetic), which take the workers less time than the store does: so this measures the way, not the filling. A
 Loader without own threads (workers=0) takes all rows from the workers. The other side's actors return an array that is there
-already; its threads look at one byte of each, or copy it, as every consumer must who keeps it. Rounds take turns, after one
-that does not count. Medians, with the least and the most. Needs Ray, NumPy and the package; it starts Ray on this machine.
+already; its threads look at one byte of each, or copy it, as every consumer must who keeps it, or copy it where the actors have set
+each of its bytes before, as every filler must. Rounds take turns, after one that does not count. Medians, with the least and the
+most. Needs Ray, NumPy and the package; it starts Ray on this machine.
 """
 import argparse
 import os
@@ -33,30 +34,37 @@ CALLS = 2  # under way for each worker, as stoker.ray has them
 @ray.remote(num_cpus=1, max_concurrency=CALLS + 1)
 class Store:
     def __init__(self, size):
-        self.array = np.zeros(size, np.uint8)
+        # Of memory that was written to: zeros() is one page of zeros, many times.
+        self.array = np.ones(size, np.uint8)
 
     def get(self):
         return self.array, b""
 
+    def fill(self):
+        filled = np.empty(self.array.size, np.uint8)
+        filled[:] = 1
+        return filled, b""
 
-def store_bytes_per_second(actors, size, seconds, copies=False):
+
+def store_bytes_per_second(actors, size, seconds, copies=False, fills=False):
     """Returns what comes through the store, with CALLS threads for each actor."""
-    ray.get([actor.get.remote() for actor in actors])
+    methods = [actor.fill if fills else actor.get for actor in actors]
+    ray.get([method.remote() for method in methods])
     end = time.perf_counter() + seconds
     counts = []
 
-    def take(actor):
+    def take(method):
         count = 0
         kept = np.zeros(size, np.uint8)
         while time.perf_counter() < end:
-            array, _ = ray.get(actor.get.remote())
+            array, _ = ray.get(method.remote())
             if copies:
                 kept[:] = array
-            count += int(array[0] == 0)
+            count += int(array[0] == 1)
         counts.append(count)
 
     begin = time.perf_counter()
-    threads = [threading.Thread(target=take, args=(actor,)) for actor in actors for _ in range(CALLS)]
+    threads = [threading.Thread(target=take, args=(method,)) for method in methods for _ in range(CALLS)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -81,7 +89,7 @@ def text_of(values):
 
 
 def measure(source, count, args, neighbours):
-    """Returns the bytes/s of rows, of Ray's store, and of the store with a copy, for each round, with `count` workers."""
+    """Returns the bytes/s of rows, of Ray's store, with a copy, and of memory that is filled before, for each round, with `count` workers."""
     row_bytes = SIZE * SIZE * 3 + 4 + 4 + 8 + 96  # pixels, label, weight, id, note
     options = {"batch_size": args.batch, "seed": 1, "size": SIZE, "last_batch": "drop"}
     with stoker.Loader(source, workers=0, remote=stoker.ray.workers(count), **options) as loader:
@@ -91,25 +99,26 @@ def measure(source, count, args, neighbours):
         size = max(1, round(remote["rows"] / remote["claims"])) * row_bytes
         actors = [Store.remote(size) for _ in range(count)]
         store_bytes_per_second(actors, size, args.seconds)
-        found = {"workers": count, "row_bytes": row_bytes, "answer_bytes": size, "rows": [], "store": [], "copied": []}
+        found = {"workers": count, "row_bytes": row_bytes, "answer_bytes": size, "rows": [], "store": [], "copied": [], "filled": []}
         for _ in range(args.rounds):
             with neighbours:
                 found["rows"].append(rows_per_second(batches, args.seconds) * row_bytes)
                 found["store"].append(store_bytes_per_second(actors, size, args.seconds))
                 found["copied"].append(store_bytes_per_second(actors, size, args.seconds, copies=True))
+                found["filled"].append(store_bytes_per_second(actors, size, args.seconds, copies=True, fills=True))
         for actor in actors:
             ray.kill(actor)
     return found
 
 
 def table(measured):
-    yield "| workers | MiB in an answer | rows/s | GB/s of rows | of Ray's store by itself | of the store with a copy |"
-    yield "|---|---|---|---|---|---|"
+    yield "| workers | MiB in an answer | rows/s | GB/s of rows | of Ray's store by itself | of the store with a copy | of memory that is set, carried and copied |"
+    yield "|---|---|---|---|---|---|---|"
     for found in measured:
         rows = found["rows"]
-        ratios = [text_of([mine / each for mine, each in zip(rows, found[other])]) for other in ("store", "copied")]
+        ratios = [text_of([mine / each for mine, each in zip(rows, found[other])]) for other in ("store", "copied", "filled")]
         yield (f"| {found['workers']} | {found['answer_bytes'] / 2**20:.2f} | {statistics.median(rows) / found['row_bytes']:,.0f} | "
-               f"{text_of([each / 1e9 for each in rows])} | {ratios[0]} | {ratios[1]} |")
+               f"{text_of([each / 1e9 for each in rows])} | {ratios[0]} | {ratios[1]} | {ratios[2]} |")
 
 
 def main():

