@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace stoker {
-
 namespace {
 
 // What a cache has is passed over, at most so many batches beyond those that are read now: more is
@@ -16,28 +15,41 @@ NextSample FeedSequence::operator()(SampleId& id) {
   const DecodedRows& decoded = filler_.decoded_rows();
   if (decoded.form() == nullptr) return advance(id);
   // Nobody asked while rows were made of what is kept: nothing is fetched that nobody will read.
-  if (batch_ + kMostPassedOver < decoded.reached()) {
+  if (shared_ == nullptr && batch_ + kMostPassedOver < decoded.reached()) {
     batch_ = decoded.reached();
-    device_ = row_ = 0;
+    device_ = 0;
+    range_ = {};
   }
   const Step last = std::max(first_, decoded.reached()) + kMostPassedOver;
   NextSample next = NextSample::found;
   do {
-    if (batch_ > last) return NextSample::later;
+    const Step batch = shared_ != nullptr || range_.rows > 0 ? range_.step : batch_;
+    if (batch > last) return NextSample::later;
     next = advance(id);
   } while (next == NextSample::found && !decoded.announces(id));
   return next;
 }
 
 NextSample FeedSequence::advance(SampleId& id) {
+  if (range_.rows == 0) {
+    const NextSample next = next_range();
+    if (next != NextSample::found) return next;
+  }
+  const BatchPlace place = filler_.place(range_.step, range_.device);
+  const int row = range_.first_row++;
+  --range_.rows;
+  id = filler_.sampler().row(place.epoch, place.step_in_epoch, place.replica, row).id;
+  return NextSample::found;
+}
+
+NextSample FeedSequence::next_range() {
+  if (shared_ != nullptr) return shared_->next_ahead(range_);
   if (batch_ >= end_) return NextSample::end;
-  const BatchPlace place = filler_.place(batch_, device_);
-  id = filler_.sampler().row(place.epoch, place.step_in_epoch, place.replica, row_).id;
-  if (++row_ < rows_) return NextSample::found;
-  row_ = 0;
-  if (++device_ < devices_) return NextSample::found;
-  device_ = 0;
-  ++batch_;
+  range_ = {batch_, device_, 0, rows_};
+  if (++device_ == devices_) {
+    device_ = 0;
+    ++batch_;
+  }
   return NextSample::found;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "pipeline/row_filler.h"
+#include "pipeline/row_message.h"
+#include "pipeline/shared_filler.h"
 #include "pipeline/source/source.h"
 
 namespace stoker {
@@ -10,9 +12,12 @@ namespace stoker {
 class FeedSequence {
  public:
   // The feed has the batches [first_batch, end_batch) (BatchPlace::batch) of `rows` rows for each
-  // of `devices`. The filler outlives it.
-  FeedSequence(const RowFiller& filler, int devices, int rows, Step first_batch, Step end_batch)
+  // of `devices`. `shared`: says which rows' samples are fetched here; null: those of all. The
+  // filler and `shared` outlive it.
+  FeedSequence(const RowFiller& filler, SharedFiller* shared, int devices, int rows,
+               Step first_batch, Step end_batch)
       : filler_(filler),
+        shared_(shared),
         devices_(devices),
         rows_(rows),
         first_(first_batch),
@@ -24,12 +29,16 @@ class FeedSequence {
 
  private:
   NextSample advance(SampleId& id);
+  NextSample next_range();
 
   const RowFiller& filler_;
+  SharedFiller* const shared_;
   const int devices_, rows_;
   const Step first_, end_;
+  // What comes after `range_`, unless rows are shared.
   Step batch_;
-  int device_ = 0, row_ = 0;
+  int device_ = 0;
+  RowRange range_;  // what is left of the rows that are looked at
 };
 
 }  // namespace stoker

@@ -57,8 +57,8 @@ struct Loader::Impl {
   std::vector<std::unique_ptr<PinnedRing>> rings;
   std::vector<std::unique_ptr<RowEditor>> editors;  // one per device, or none
   std::vector<std::unique_ptr<Stager>> stagers;
-  std::unique_ptr<LookAhead> look_ahead;  // of a source in a store, or null
   std::unique_ptr<SharedFiller> shared;
+  std::unique_ptr<LookAhead> look_ahead;  // of a source in a store, or null; it asks `shared`
   std::optional<InlineFeed> inline_feed;
   std::shared_ptr<RemoteRows> remote;
   std::unique_ptr<FeedGraph> graph;  // it fills slabs until it is destroyed
@@ -103,15 +103,17 @@ struct Loader::Impl {
           edits.any() ? editors[stagers.size()].get() : nullptr));
       each_ring.push_back(rings.back().get());
     }
+    if (!options.share.name.empty()) {
+      shared = std::make_unique<SharedFiller>(filler, source, augment, options,
+                                              static_cast<int>(devices.size()), edits, end_batch);
+    }
     // Where others fill rows, too, nobody knows which samples will be read here: none is announced.
     if (options.remote_rows) {
       remote = std::make_shared<RemoteRows>(remote_options(source, augment));
-    } else if (!options.share.name.empty()) {
-      shared = std::make_unique<SharedFiller>(filler, source, augment, options,
-                                              static_cast<int>(devices.size()), edits);
-    } else {
-      look_ahead = source.look_ahead(FeedSequence(filler, static_cast<int>(devices.size()),
-                                                  options.batch_size, first_batch, end_batch));
+    } else if (!shared || shared->looks_ahead()) {
+      look_ahead =
+          source.look_ahead(FeedSequence(filler, shared.get(), static_cast<int>(devices.size()),
+                                         options.batch_size, first_batch, end_batch));
     }
     if (workers == 0 && !remote) {
       inline_feed.emplace(filler, each_ring, shared.get());

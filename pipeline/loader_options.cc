@@ -60,7 +60,7 @@ void check_options(const LoaderOptions& options, int64_t devices) {
 
 constexpr size_t kMaxName = 100;
 
-void check_share(const Source& source, const LoaderOptions& options) {
+void check_share(const LoaderOptions& options) {
   const std::string& name = options.share.name;
   if (name.empty()) return;
   const bool is_name = std::all_of(name.begin(), name.end(), [](unsigned char letter) {
@@ -77,10 +77,6 @@ void check_share(const Source& source, const LoaderOptions& options) {
           " is \"" + name +
               "\", but other machines fill rows, too (remote): rows are shared by one machine's "
               "processes, or filled by others, not both");
-  require(
-      !source.store_stats(), "share",
-      " is \"" + name + "\", but the samples of " + source.root() +
-          " are in a store, and each process would fetch all of them: copy them to this machine");
 }
 
 // Partners must be in the same batch of the same device.
@@ -152,7 +148,7 @@ void check_loader(const Source& source, const AugmentSpec& augment,
             " is for host devices, " + devices[i]->name() + " converts what it was given");
   }
   check_options(options, static_cast<int64_t>(devices.size()));
-  check_share(source, options);
+  check_share(options);
   const bool raw = source.encoding() != SampleEncoding::image_file;
   augment.validate_for(raw ? std::optional(source.raw_size()) : std::nullopt);
   if (augment.mix.on()) check_mix(source, options);

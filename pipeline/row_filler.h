@@ -129,6 +129,11 @@ class RowFiller {
   // Takes rows that another filler with the same arguments made, as u8 pixels: row i of `made`
   // becomes row first + i. `bad`: the bad samples among them.
   void take(Slab& slab, int first, int count, const Slab& made, const std::vector<BadSample>& bad);
+  // Says that an announced sample will not be read.
+  void pass_over(SampleId id) {
+    decoded_rows_.was_read(id);
+    source_.will_not_read(id);
+  }
   int rows_together() const { return mixes_ ? 2 : 1; }  // a call's rows are a multiple of this
   int64_t worker_file_bytes() const;  // upper bound of the buffers of a worker that reads files
   // Fills the header. Call it after the last row and before the commit.

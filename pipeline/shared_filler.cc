@@ -11,6 +11,9 @@ namespace {
 constexpr int64_t kRawBlockBytes = 1 << 20;
 constexpr int kBlocksPerBatch = 8;  // at least, of small rows, so that several threads have work
 constexpr int kWaitMs = 20;
+// What is fetched by another member is left to it for so long. It is behind by more if it has not
+// begun the block by then, and can take the rows from here.
+constexpr int64_t kYieldMs = 200;
 
 BatchShape shape_of(const Source& source, const AugmentSpec& augment, LoaderOptions options,
                     const DeviceEdits& edits) {
@@ -39,6 +42,7 @@ SharedRows::Options rows_options(const Source& source, const AugmentSpec& augmen
           .blocks = (batch.rows + rows_per_block - 1) / rows_per_block,
           .block_bytes = message_layout(batch, rows_per_block).slab_bytes(),
           .first_step = options.first_step * options.parts,
+          .yield_ms = source.store_stats() ? kYieldMs : 0,
           .wait_s = options.share.wait_s};
 }
 
@@ -63,14 +67,43 @@ class ForOthers {
 }  // namespace
 
 SharedFiller::SharedFiller(RowFiller& filler, const Source& source, const AugmentSpec& augment,
-                           const LoaderOptions& options, int devices, const DeviceEdits& edits)
+                           const LoaderOptions& options, int devices, const DeviceEdits& edits,
+                           Step end_batch)
     : filler_(filler),
       batch_(shape_of(source, augment, options, edits)),
       rows_per_block_(choose_rows(filler, batch_.rows)),
       rows_(rows_options(source, augment, options, devices, edits, batch_, rows_per_block_)),
       depth_(static_cast<size_t>(options.ring_depth)),
       oldest_(static_cast<size_t>(devices), options.first_step * options.parts),
-      done_(oldest_.size() * depth_) {}
+      done_(oldest_.size() * depth_) {
+  if (!source.store_stats()) return;
+  ahead_.emplace(rows_,
+                 SharedAhead::Options{
+                     .devices = devices,
+                     .blocks = (batch_.rows + rows_per_block_ - 1) / rows_per_block_,
+                     .steps = std::max(options.ring_depth, options.share.steps * options.parts),
+                     .first_step = options.first_step * options.parts,
+                     .end_step = end_batch});
+}
+
+NextSample SharedFiller::next_ahead(RowRange& range) {
+  BlockPlace place;
+  const NextSample next = ahead_->next(place);
+  if (next != NextSample::found) return next;
+  const int first = place.number * rows_per_block_;
+  range = {place.step, place.device, first, std::min(rows_per_block_, batch_.rows - first)};
+  return next;
+}
+
+SharedRows::Look SharedFiller::look(const RowRange& range, int64_t waited_ns) {
+  const BlockPlace place = place_of(range);
+  const bool is_fetched = ahead_ && ahead_->is_announced(place);
+  const SharedRows::Look look = rows_.look(place, waited_ns, is_fetched);
+  const bool is_to_be_read =
+      look.found == SharedRows::Found::ours || look.found == SharedRows::Found::alone;
+  if (ahead_ && is_to_be_read) ahead_->will_read(place);
+  return look;
+}
 
 void SharedFiller::batch_is_complete(const BatchPlace& place) {
   MutexLock lock(mutex_);
@@ -82,7 +115,9 @@ void SharedFiller::batch_is_complete(const BatchPlace& place) {
   done_[index(place.batch)] = true;
   if (place.batch != oldest) return;
   while (done_[index(oldest)]) done_[index(oldest++)] = false;
-  rows_.set_position(*std::min_element(oldest_.begin(), oldest_.end()));
+  const Step position = *std::min_element(oldest_.begin(), oldest_.end());
+  rows_.set_position(position);
+  if (ahead_) ahead_->set_position(position);
 }
 
 int64_t SharedFiller::message_bytes() const {
@@ -99,6 +134,9 @@ bool SharedFiller::take(RowWorker& worker, Slab& slab, const RowRange& range, ui
   if (!rows_.read(place_of(range), word, rows)) return false;
   const Slab made = slab_at(rows.data(), message_layout(batch_, range.rows));
   filler_.take(slab, range.first_row, range.rows, made, {});
+  if (ahead_ && ahead_->was_taken(place_of(range))) {
+    for (int row = 0; row < range.rows; ++row) filler_.pass_over(made.ids[row]);
+  }
   taken_.fetch_add(range.rows, std::memory_order_relaxed);
   return true;
 }

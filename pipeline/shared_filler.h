@@ -5,7 +5,8 @@
 //
 // A block with a bad sample is not shared: each process meets the sample by itself, and has its own
 // quarantine. Rows of files are shared one by one (in pairs, if they are mixed), so that a worker
-// has either all samples of a block in memory or none.
+// has either all samples of a block in memory or none. Samples of a store are fetched by the member
+// that will decode them (shared_ahead.h).
 //
 // Owner: Loader, one; filler must outlive it. Threads: any, each block by one at a time. Errors:
 // those of SharedRows, in the constructor.
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +25,7 @@
 #include "pipeline/row_filler.h"
 #include "pipeline/row_message.h"
 #include "pipeline/share/shared_rows.h"
+#include "pipeline/shared_ahead.h"
 #include "staging/batch_layout.h"
 #include "staging/mutex.h"
 
@@ -30,15 +33,18 @@ namespace stoker {
 
 class SharedFiller {
  public:
+  // The feed ends before `end_batch`.
   SharedFiller(RowFiller& filler, const Source& source, const AugmentSpec& augment,
-               const LoaderOptions& options, int devices, const DeviceEdits& edits);
+               const LoaderOptions& options, int devices, const DeviceEdits& edits, Step end_batch);
 
   int rows_per_block() const { return rows_per_block_; }  // a ticket is a block
   SharedRows& rows() { return rows_; }
+  // Whether the source's samples are in a store, and fetched before they are read.
+  bool looks_ahead() const { return ahead_.has_value(); }
+  // Sets `range` to the next rows whose samples are to be fetched here. REQUIRES: looks_ahead().
+  NextSample next_ahead(RowRange& range);
   // Takes the block if it is free; see SharedRows.
-  SharedRows::Look look(const RowRange& range, int64_t waited_ns = 0) {
-    return rows_.look(place_of(range), waited_ns);
-  }
+  SharedRows::Look look(const RowRange& range, int64_t waited_ns = 0);
   // Copies rows of a block that is done. Returns false if it no longer is: look again.
   bool take(RowWorker& worker, Slab& slab, const RowRange& range, uint64_t word);
   // Fills rows of a block that is ours, which it is no longer after the call. `fill` fills the
@@ -72,6 +78,7 @@ class SharedFiller {
   const BatchShape batch_;  // with u8 pixels
   const int rows_per_block_;
   SharedRows rows_;
+  std::optional<SharedAhead> ahead_;  // of a source in a store
   std::atomic<int64_t> taken_{0}, given_{0}, alone_{0};
   const size_t depth_;
   Mutex mutex_;

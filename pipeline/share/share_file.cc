@@ -317,6 +317,18 @@ bool ShareFile::has_member(int64_t first, int64_t last) const {
   return false;
 }
 
+uint32_t ShareFile::member_for(uint64_t number, int64_t first, int64_t last) const {
+  std::array<uint32_t, kMembers> found{};
+  size_t count = 0;
+  for (int i = 0; i < kMembers; ++i) {
+    const uint32_t serial = members_[i].serial.load(std::memory_order_acquire);
+    const int64_t position = members_[i].position.load(std::memory_order_relaxed);
+    if (serial == 0 || position < first || position > last) continue;
+    if (i == slot_ || life_in(i) == Life::runs) found[count++] = serial;
+  }
+  return count == 0 ? serial_ : found[number % count];
+}
+
 void ShareFile::notify() {
   head_->changes.fetch_add(1);
   if (head_->waiters.load() == 0) return;

@@ -55,6 +55,10 @@ class ShareFile {
   // Returns whether another member that runs stands at a step from `first` to `last`.
   bool has_member(int64_t first, int64_t last) const;
 
+  // Returns the serial of one of the members that run and stand at a step from `first` to `last`,
+  // or of this one if there are none: always the same one for the same number and members.
+  uint32_t member_for(uint64_t number, int64_t first, int64_t last) const;
+
   // Tells all members that something has changed.
   void notify();
   uint32_t changes() const;

@@ -23,6 +23,8 @@ static_assert(ShareFile::kSerials <= 1 << kSerialBits);
 // A member waits for others for this part of its time.
 constexpr int64_t kShareOfTime = 10;
 constexpr int kWaitMs = 20;
+// So many blocks in a row are one member's: their samples may lie beside each other.
+constexpr int kDealt = 8;
 
 Step step_in(uint64_t word) { return static_cast<Step>(word >> kStepShift); }
 uint64_t state_in(uint64_t word) { return word & ((1 << kStateBits) - 1); }
@@ -135,8 +137,36 @@ bool SharedRows::has_company(Step step) const {
   return step - options_.first_step < options_.steps || is_near(step);
 }
 
-SharedRows::Look SharedRows::look(const BlockPlace& place, int64_t waited_ns) {
+// Of the members that have yet to come to the step and are not far behind it. Twice the ring's
+// length: a member looks a ring ahead, and others are up to one behind it.
+uint32_t SharedRows::owner_of(const BlockPlace& place) const {
+  const auto number = static_cast<uint64_t>(place.step) + static_cast<uint64_t>(place.device) +
+                      static_cast<uint64_t>(place.number / kDealt);
+  return file_.member_for(number, place.step - 2 * options_.steps + 1, place.step);
+}
+
+bool SharedRows::is_for_this(const BlockPlace& place) const {
+  if (place.step > kLastStep) return true;
+  const uint64_t word = control(place).word.load(std::memory_order_acquire);
+  if (step_in(word) > place.step && is_near(step_in(word))) return true;
+  if (step_in(word) == place.step) {
+    switch (state_in(word)) {
+      case kDone:
+        return false;
+      case kDeclined:
+        return true;
+      case kTaken:
+        return serial_in(word) == file_.serial() || !file_.runs(serial_in(word));
+      default:
+        break;
+    }
+  }
+  return owner_of(place) == file_.serial();
+}
+
+SharedRows::Look SharedRows::look(const BlockPlace& place, int64_t waited_ns, bool is_fetched) {
   if (place.step > kLastStep) return {};
+  const bool may_yield = !is_fetched && waited_ns < options_.yield_ms * 1000000;
   std::atomic<uint64_t>& shared = control(place).word;
   uint64_t word = shared.load(std::memory_order_acquire);
   for (;;) {
@@ -159,6 +189,9 @@ SharedRows::Look SharedRows::look(const BlockPlace& place, int64_t waited_ns) {
       }
     }
     if (!has_company(place.step)) return {};
+    if (may_yield && !is_taken_over && owner_of(place) != file_.serial()) {
+      return {Found::busy, word};
+    }
     const uint64_t ours = claimed(word, place.step, file_.serial());
     if (!shared.compare_exchange_weak(word, ours, std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {

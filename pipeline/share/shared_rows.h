@@ -6,6 +6,9 @@
 //          -> busy: another member is at it; other blocks first, then look() again
 //          -> alone: decode them, for oneself
 //
+// Where samples are fetched before they are read (yield_ms), members share out who fetches which
+// block: each is one member's (is_for_this()). The others leave it to that one for `yield_ms`.
+//
 // Nobody leads, and nobody waits for long:
 // - **A dead or stopped owner's block is taken over** at once, a late one's after `patience_ms`, by
 //   a new word. Its give() then fails, because that compares the word.
@@ -58,7 +61,8 @@ class SharedRows {
     size_t block_bytes = 0;  // at most
     Step first_step = 0;
     int64_t patience_ms = 1000;
-    double wait_s = 10;  // as in ShareOptions
+    int64_t yield_ms = 0;  // 0: a block is everybody's
+    double wait_s = 10;    // as in ShareOptions
   };
   enum class Found : uint8_t { done, ours, busy, alone };
   struct Look {
@@ -81,8 +85,12 @@ class SharedRows {
     file_.set_position(step);
     file_.notify();
   }
+  // Returns whether this member shall fetch the samples of a block: it is this member's, or nobody
+  // else will decode it for this member. The answer changes as members come, go and get on.
+  bool is_for_this(const BlockPlace& place) const;
   // Takes the block if it is free. `waited_ns`: for how long it has been busy for the caller.
-  Look look(const BlockPlace& place, int64_t waited_ns);
+  // `is_fetched`: the caller has its samples, so that it is not left to another member.
+  Look look(const BlockPlace& place, int64_t waited_ns, bool is_fetched = false);
   // Copies a block that is done. Returns false if it is not, or no longer: look again.
   bool read(const BlockPlace& place, uint64_t word, std::span<std::byte> rows);
   // For a block that is ours. Each ends that. give() and decline() return false if another member
@@ -108,6 +116,7 @@ class SharedRows {
     return file_.has_member(step - options_.steps, step + options_.steps);
   }
   bool has_company(Step step) const;
+  uint32_t owner_of(const BlockPlace& place) const;
   bool leave(const BlockPlace& place, uint64_t word, uint64_t state);
 
   const Options options_;

@@ -245,6 +245,11 @@ std::unique_ptr<LookAhead> ConcatSource::look_ahead(SampleSequence next) const {
   return all;
 }
 
+void ConcatSource::will_not_read(SampleId id) const {
+  const size_t source = source_of(id);
+  sources_[source]->will_not_read(id - begins_[source]);
+}
+
 int64_t ConcatSource::look_ahead_bytes() const {
   int64_t bytes = 0;
   for (const Source* source : sources_) bytes += source->look_ahead_bytes();

@@ -42,6 +42,7 @@ class ConcatSource final : public Source {
                    MayWait may_wait) const override;
   // Each source gets its own samples of the sequence.
   std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override;
+  void will_not_read(SampleId id) const override;
   int64_t look_ahead_bytes() const override;
   std::optional<StoreStats> store_stats() const override;
   std::optional<StoredBytes> stored_bytes() const override;

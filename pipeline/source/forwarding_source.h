@@ -33,6 +33,7 @@ class ForwardingSource : public Source {
   std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override {
     return source_.look_ahead(std::move(next));
   }
+  void will_not_read(SampleId id) const override { source_.will_not_read(id); }
   int64_t look_ahead_bytes() const override { return source_.look_ahead_bytes(); }
   std::optional<StoreStats> store_stats() const override { return source_.store_stats(); }
   std::optional<StoredBytes> stored_bytes() const override { return source_.stored_bytes(); }

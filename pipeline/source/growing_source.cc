@@ -152,6 +152,8 @@ std::unique_ptr<LookAhead> GrowingSource::look_ahead(SampleSequence next) const 
   return impl_->whole().look_ahead(std::move(next));
 }
 
+void GrowingSource::will_not_read(SampleId id) const { impl_->with(id)->will_not_read(id); }
+
 int64_t GrowingSource::look_ahead_bytes() const { return impl_->whole().look_ahead_bytes(); }
 
 std::optional<StoreStats> GrowingSource::store_stats() const {

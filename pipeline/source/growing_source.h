@@ -60,6 +60,7 @@ class GrowingSource final : public Source {
   bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
                    MayWait may_wait) const override;
   std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override;
+  void will_not_read(SampleId id) const override;
   int64_t look_ahead_bytes() const override;
   std::optional<StoreStats> store_stats() const override;
   std::optional<StoredBytes> stored_bytes() const override;

@@ -112,6 +112,9 @@ class Source {
   virtual std::unique_ptr<LookAhead> look_ahead([[maybe_unused]] SampleSequence next) const {
     return nullptr;
   }
+  // Says that one of the announced samples will not be read after all, before or after the source
+  // has asked for it. Any thread.
+  virtual void will_not_read([[maybe_unused]] SampleId id) const {}
   // How many bytes the source keeps for look_ahead() at most.
   virtual int64_t look_ahead_bytes() const { return 0; }
   // What the requests to a store have come to; nullopt if the samples are in none.

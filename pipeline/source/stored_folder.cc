@@ -48,6 +48,7 @@ class StoredFolder final : public IndexedFolder {
   std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override {
     return window_.look_ahead(std::move(next));
   }
+  void will_not_read(SampleId id) const override { window_.pass_over(id); }
   int64_t look_ahead_bytes() const override { return window_.bytes(); }
   std::optional<StoreStats> store_stats() const override { return window_.stats(); }
   std::optional<StoredBytes> stored_bytes() const override { return window_.stored_bytes(); }

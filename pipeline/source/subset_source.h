@@ -46,6 +46,7 @@ class SubsetSource final : public ForwardingSource {
       return kind;
     });
   }
+  void will_not_read(SampleId id) const override { source_.will_not_read(original(id)); }
   void read_targets(SampleId id, std::span<const uint8_t> bytes,
                     SampleTargets& out) const override {
     source_.read_targets(original(id), bytes, out);

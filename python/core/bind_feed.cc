@@ -112,6 +112,33 @@ nb::dict dict_of(const DecodedCacheStats& cache) {
   return dict;
 }
 
+// The names are those of a profile's "store".
+nb::dict dict_of(const StoreStats& store) {
+  nb::dict dict;
+  dict["requests"] = store.requests;
+  dict["ranges"] = store.ranges;
+  dict["bytes"] = store.bytes;
+  dict["bytes_carried"] = store.bytes_carried;
+  dict["retries"] = store.retries;
+  dict["throttled"] = store.throttled;
+  dict["second_requests"] = store.second_requests;
+  dict["second_requests_won"] = store.second_requests_won;
+  dict["requests_at_once"] = store.requests_wanted;
+  dict["requests_at_most"] = store.requests_most;
+  dict["first_byte_ms_median"] = store.first_byte_ms_median;
+  dict["first_byte_ms_p99"] = store.first_byte_ms_p99;
+  dict["total_ms_median"] = store.total_ms_median;
+  dict["total_ms_p99"] = store.total_ms_p99;
+  dict["bytes_per_second"] = store.bytes_per_second;
+  dict["requests_per_second"] = store.requests_per_second;
+  if (!store.has_cache) return dict;
+  dict["cache_hits"] = store.cache_hits;
+  dict["cache_misses"] = store.cache_misses;
+  dict["cache_kept_bytes"] = store.cache_kept_bytes;
+  dict["cache_problem"] = store.cache_problem;
+  return dict;
+}
+
 nb::dict stats_of(const Feed& feed) {
   const LoaderStats stats = feed.stats();
   nb::dict dict;
@@ -129,6 +156,7 @@ nb::dict stats_of(const Feed& feed) {
   dict["seek_index_recorded"] = stats.seek_recorded;
   dict["held"] = feed.held();
   if (stats.cache) dict["cache"] = dict_of(*stats.cache);
+  if (stats.store) dict["store"] = dict_of(*stats.store);
   return dict;
 }
 

@@ -366,6 +366,11 @@ class Loader:
         others), 'places' of 'samples' and the 'place_bytes' of each, 'found' (pictures that were
         there when the feed began), 'kept' and 'kept_bytes' (written by this process), 'folder'
         ('': in memory) and 'problem' (why nothing more is kept; '': it is).
+        With samples in a store, 'store': what the source's requests have come to since it was
+        opened, by the names of a profile's "store": 'requests', 'ranges' (read in full), their
+        'bytes', 'bytes_carried' (with what was thrown away), 'retries', 'throttled',
+        'requests_at_once', 'first_byte_ms_median', ...; with a cache of them on a disk also
+        'cache_hits', 'cache_misses', 'cache_kept_bytes' and 'cache_problem'.
         staging's input_wait_s is how long next() waited for the feed.
         """
         return self._feed.current().stats()

@@ -237,6 +237,32 @@ TEST_F(SampleWindowTest, WhatALookAheadHeldMakesRoomWhenItEnds) {
   }
 }
 
+// Of samples that were announced, are under way, or have yet to be announced.
+TEST_F(SampleWindowTest, WhatIsPassedOverMakesRoomAndIsNotFetched) {
+  constexpr int64_t kFit = 8;
+  server_.set_script([](const SeenRequest&) { return Fault{.waits = true}; });
+  open({.requests = 4, .read_ahead_bytes = kFit * kSampleBytes}, 2);
+  const auto look_ahead = window_->look_ahead(sequence(numbers(40)));
+  window_->pass_over(20);
+  server_.wait_for_stalled(4);
+  for (SampleId id = 0; id < kFit; ++id) window_->pass_over(id);
+  server_.release();
+  for (SampleId id = kFit; id < 40; ++id) {
+    if (id == 20) continue;
+    // It comes although nobody asks for it.
+    const auto is_right_one = [&](std::span<const uint8_t> bytes) {
+      return is_right(id, bytes, 2);
+    };
+    int tries = 0;
+    while (!window_->read(id, MayWait::no, is_right_one) && ++tries < 10'000) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_LT(tries, 10'000) << id;
+  }
+  // Four were under way; the others of the first ones, and the one in between, were not asked for.
+  EXPECT_EQ(bytes_asked_for(), (4 + 40 - kFit - 1) * kSampleBytes);
+}
+
 TEST_F(SampleWindowTest, AnErrorReachesWhoeverReads) {
   server_.set_script([](const SeenRequest&) { return Fault{.kind = Fault::Kind::other_version}; });
   open({});

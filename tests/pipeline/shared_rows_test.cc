@@ -678,18 +678,8 @@ TEST(SharedFeeds, OtherRowsUnderOneNameAreRefused) {
   EXPECT_EQ(problem_of<std::runtime_error>(*source, other), "");
 }
 
-// Says that its samples are in a store.
-class StoredSource final : public ForwardingSource {
- public:
-  using ForwardingSource::ForwardingSource;
-  std::optional<StoreStats> store_stats() const override { return StoreStats{}; }
-};
-
 TEST(SharedFeeds, WhatCannotBeSharedIsRefused) {
   const auto source = half_cached_source();
-  const StoredSource stored(*source);
-  EXPECT_THAT(problem_of<InvalidField>(stored, shared_options(feed_options(1), "a")),
-              HasSubstr("in a store"));
   const std::string name = new_name();
   LoaderOptions options = shared_options(feed_options(1), name);
   options.remote_rows = true;

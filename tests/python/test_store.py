@@ -76,8 +76,52 @@ def test_a_cache_changes_nothing(folder, address, tmp_path):
     stored = stoker.tar(f"{address}/part-{{0..1}}.tar", store=store)
     expected = batches(stoker.tar(f"{folder}/part-{{0..1}}.tar"))
     assert batches(stored) == expected
-    assert batches(stored) == expected
+    with stoker.Loader(stored, batch_size=8, size=32, seed=1) as loader:
+        assert sum(len(batch) for batch in loader) == SAMPLES
+        counted = loader.stats()["store"]
+    assert counted["cache_hits"] > 0
+    assert counted["cache_kept_bytes"] > 0
+    assert counted["cache_problem"] == ""
     assert list((tmp_path / "cache").iterdir())
+
+
+def test_feeds_that_share_are_those_of_the_disk(folder, address):
+    name = f"test-store-{os.getpid()}"
+    options = {"batch_size": 8, "size": 32, "seed": 1, "epochs": 2}
+    options["augment"] = stoker.random_resized_crop() | stoker.flip()
+
+    def rows(loader):
+        return [
+            (np.asarray(batch.images).tobytes(), batch.ids.tolist())
+            for _ in range(2)
+            for batch in loader
+        ]
+
+    with stoker.Loader(stoker.tar(f"{folder}/part-{{0..1}}.tar"), **options) as loader:
+        expected = rows(loader)
+    found = {}
+
+    def run(number):
+        # A source of its own, as a process of its own would have it.
+        source = stoker.tar(f"{address}/part-{{0..1}}.tar", store=stoker.Store(memory=1 << 20))
+        with stoker.Loader(source, share=name, workers=1, **options) as loader:
+            found[number] = rows(loader), loader.stats()
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(2):
+        batches_of_one, stats = found[number]
+        assert batches_of_one == expected
+        share = stats["share"]
+        assert share["taken"] + share["given"] + share["alone"] == 2 * SAMPLES
+        assert stats["decode"]["items"] == share["given"] + share["alone"]
+        store = stats["store"]
+        assert store["bytes_carried"] >= store["bytes"] > 0
+        assert store["requests"] >= store["ranges"] > 0
+        assert "cache_hits" not in store
 
 
 def test_what_is_wrong_is_said(folder, address):

@@ -322,6 +322,22 @@ struct SampleWindow::Impl {
                 });
   }
 
+  void pass_over(SampleId id) {
+    {
+      const MutexLock lock(mutex);
+      if (followers.empty()) return;
+      const auto found = find_announced(id);
+      if (found == announced.end()) {
+        ++early[id];
+        return;
+      }
+      uncount(found->second);
+      release(found->second);
+      announced.erase(found);
+    }
+    go_on();
+  }
+
   void leave(int number) {
     {
       const MutexLock lock(mutex);
@@ -421,9 +437,7 @@ struct SampleWindow::Impl {
   // The sample stays in `taken`, and so does what is held of its range.
   Sample take(decltype(announced)::iterator at) REQUIRES(mutex) {
     const Sample sample = at->second;
-    for (Follower& follower : followers) {
-      if (follower.number == sample.follower) follower.held_bytes -= sample.length;
-    }
+    uncount(sample);
     taken.emplace_back(at->first.first, sample);
     if (sample.range) {
       taken_bytes += sample.range->length;
@@ -433,6 +447,12 @@ struct SampleWindow::Impl {
     announced.erase(at);
     while (taken.size() > kMostTaken || taken_bytes > most_bytes / kTakenPart) drop_taken();
     return sample;
+  }
+
+  void uncount(const Sample& sample) REQUIRES(mutex) {
+    for (Follower& follower : followers) {
+      if (follower.number == sample.follower) follower.held_bytes -= sample.length;
+    }
   }
 
   void drop_taken() REQUIRES(mutex) {
@@ -523,6 +543,11 @@ std::unique_ptr<LookAhead> SampleWindow::look_ahead(SampleSequence next) {
   }
   impl_->go_on();
   return std::make_unique<Impl::Following>(*impl_, number);
+}
+
+void SampleWindow::pass_over(SampleId id) {
+  check_process();
+  impl_->pass_over(id);
 }
 
 bool SampleWindow::read(SampleId id, MayWait may_wait,
