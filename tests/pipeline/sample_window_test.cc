@@ -70,6 +70,16 @@ class SampleWindowTest : public ::testing::Test {
       return is_right(id, bytes, step);
     })) << id;
   }
+  // Reads a sample that is fetched before anybody waits for it.
+  void comes_unasked(SampleId id, int64_t step) {
+    int tries = 0;
+    while (!window_->read(id, MayWait::no, [&](std::span<const uint8_t> bytes) {
+      return is_right(id, bytes, step);
+    }) && ++tries < 10'000) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_LT(tries, 10'000) << id;
+  }
   // Bytes of ranges that the server was asked for, once or again because it is slow.
   int64_t bytes_asked_for() const {
     int64_t bytes = 0;
@@ -224,17 +234,7 @@ TEST_F(SampleWindowTest, WhatALookAheadHeldMakesRoomWhenItEnds) {
   auto first = window_->look_ahead(sequence(numbers(60)));
   first.reset();
   const auto next = window_->look_ahead(sequence({80, 81, 82}));
-  for (SampleId id = 80; id < 83; ++id) {
-    const auto is_right_one = [&](std::span<const uint8_t> bytes) {
-      return is_right(id, bytes, 2);
-    };
-    int tries = 0;
-    // It comes although nobody asks for it.
-    while (!window_->read(id, MayWait::no, is_right_one) && ++tries < 10'000) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    EXPECT_LT(tries, 10'000) << id;
-  }
+  for (SampleId id = 80; id < 83; ++id) comes_unasked(id, 2);
 }
 
 // Of samples that were announced, are under way, or have yet to be announced.
@@ -248,16 +248,7 @@ TEST_F(SampleWindowTest, WhatIsPassedOverMakesRoomAndIsNotFetched) {
   for (SampleId id = 0; id < kFit; ++id) window_->pass_over(id);
   server_.release();
   for (SampleId id = kFit; id < 40; ++id) {
-    if (id == 20) continue;
-    // It comes although nobody asks for it.
-    const auto is_right_one = [&](std::span<const uint8_t> bytes) {
-      return is_right(id, bytes, 2);
-    };
-    int tries = 0;
-    while (!window_->read(id, MayWait::no, is_right_one) && ++tries < 10'000) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    EXPECT_LT(tries, 10'000) << id;
+    if (id != 20) comes_unasked(id, 2);
   }
   // Four were under way; the others of the first ones, and the one in between, were not asked for.
   EXPECT_EQ(bytes_asked_for(), (4 + 40 - kFit - 1) * kSampleBytes);
