@@ -251,7 +251,7 @@ LoaderOptions feed_options(int workers, int io_threads) {
   LoaderOptions options;
   options.batch_size = 20;
   options.seed = 9;
-  options.epochs = 3;
+  options.epochs = 2;
   options.digests = true;
   options.feed.workers = workers;
   options.feed.io_threads = io_threads;

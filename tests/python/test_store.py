@@ -92,7 +92,7 @@ def test_feeds_that_share_are_those_of_the_disk(folder, address):
 
     def rows(loader):
         return [
-            (np.asarray(batch.images).tobytes(), batch.ids.tolist())
+            (np.asarray(batch.images).tobytes(), np.asarray(batch.ids).tolist())
             for _ in range(2)
             for batch in loader
         ]
