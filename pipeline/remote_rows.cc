@@ -10,8 +10,8 @@
 namespace stoker {
 namespace {
 
-// What is lost with a worker, and has to be filled again, stays small beside the window. A message
-// costs its carrier milliseconds of CPU time whatever its size, so this is a batch of ImageNet.
+// What is lost with a worker, and has to be filled again, stays small beside the window. But each
+// message costs its carrier CPU time, whatever its size: so one holds 128 rows of 224 px.
 constexpr int64_t kMostMessageBytes = 24 << 20;
 // The weight of the newest round in the means.
 constexpr double kNewest = 0.2;
