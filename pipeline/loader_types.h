@@ -61,7 +61,8 @@ struct FeedOptions {
 };
 
 // Several processes of one machine that are given the same data and options decode each row once
-// (share/README.md). They need not begin or end together.
+// (share/README.md), and fetch its sample once, if it is in a store. They need not begin or end
+// together.
 struct ShareOptions {
   std::string name{};  // the same in all of them: letters, digits, '_', '-', '.'; "": not shared
   // So many steps lie in shared memory. Who is further behind than that decodes by itself.
@@ -110,7 +111,7 @@ struct LoaderOptions {
   // Other processes may fill rows, through Loader::remote_rows(). Without workers these fill all
   // but what they gave up. Steps have one part.
   bool remote_rows = false;
-  ShareOptions share{};             // not with remote_rows, nor for a source in a store
+  ShareOptions share{};             // not with remote_rows
   Tracer* tracer = nullptr;         // takes spans and outlives the Loader; null: no tracing
   MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); mostly null
 };
