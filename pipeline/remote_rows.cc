@@ -10,8 +10,8 @@
 namespace stoker {
 namespace {
 
-// What is lost with a worker, and has to be filled again, stays small beside the window. But each
-// message costs its carrier CPU time, whatever its size: so one holds 128 rows of 224 px.
+// What is lost with a worker, and has to be filled again, stays small beside the window. But a
+// batch of 128 rows of 224 px is one message, and not several calls of its carrier.
 constexpr int64_t kMostMessageBytes = 24 << 20;
 // The weight of the newest round in the means.
 constexpr double kNewest = 0.2;

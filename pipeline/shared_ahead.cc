@@ -5,28 +5,20 @@ namespace stoker {
 SharedAhead::SharedAhead(const SharedRows& rows, const Options& options)
     : rows_(rows),
       options_(options),
-      blocks_(static_cast<size_t>(options.steps) * static_cast<size_t>(options.devices) *
-              static_cast<size_t>(options.blocks)),
+      blocks_(options.ring.size()),
       cursor_{.step = options.first_step},
       position_(options.first_step) {}
 
-size_t SharedAhead::index(const BlockPlace& place) const {
-  const auto slot = static_cast<size_t>(place.step % options_.steps);
-  return (slot * static_cast<size_t>(options_.devices) + static_cast<size_t>(place.device)) *
-             static_cast<size_t>(options_.blocks) +
-         static_cast<size_t>(place.number);
-}
-
 SharedAhead::Block& SharedAhead::block(const BlockPlace& place) {
-  Block& found = blocks_[index(place)];
+  Block& found = blocks_[options_.ring.index(place)];
   if (found.step != place.step) found = {.step = place.step};
   return found;
 }
 
 void SharedAhead::advance() {
-  if (++cursor_.number < options_.blocks) return;
+  if (++cursor_.number < options_.ring.blocks) return;
   cursor_.number = 0;
-  if (++cursor_.device < options_.devices) return;
+  if (++cursor_.device < options_.ring.devices) return;
   cursor_.device = 0;
   ++cursor_.step;
 }
@@ -41,7 +33,7 @@ NextSample SharedAhead::next(BlockPlace& place) {
   if (cursor_.step < position_) cursor_ = {.step = position_};
   for (;; advance()) {
     if (cursor_.step >= options_.end_step) return NextSample::end;
-    if (cursor_.step >= position_ + options_.steps) return NextSample::later;
+    if (cursor_.step >= position_ + options_.ring.steps) return NextSample::later;
     Block& at = block(cursor_);
     if (at.state == State::open && rows_.is_for_this(cursor_)) {
       at.state = State::announced;
@@ -54,7 +46,7 @@ NextSample SharedAhead::next(BlockPlace& place) {
 
 bool SharedAhead::is_announced(const BlockPlace& place) const {
   const MutexLock lock(mutex_);
-  const Block& at = blocks_[index(place)];
+  const Block& at = blocks_[options_.ring.index(place)];
   return at.step == place.step && at.state == State::announced;
 }
 

@@ -24,9 +24,7 @@ namespace stoker {
 class SharedAhead {
  public:
   struct Options {
-    int devices = 1;
-    int blocks = 1;  // of a device's batch
-    int steps = 1;   // more than are under way at a time
+    BlockRing ring;  // of no fewer steps than are under way at a time
     Step first_step = 0;
     Step end_step = 0;
   };
@@ -53,7 +51,6 @@ class SharedAhead {
 
   // Of a block that is under way.
   Block& block(const BlockPlace& place) REQUIRES(mutex_);
-  size_t index(const BlockPlace& place) const;
   void advance() REQUIRES(mutex_);
 
   const SharedRows& rows_;

@@ -77,13 +77,12 @@ SharedFiller::SharedFiller(RowFiller& filler, const Source& source, const Augmen
       oldest_(static_cast<size_t>(devices), options.first_step * options.parts),
       done_(oldest_.size() * depth_) {
   if (!source.store_stats()) return;
-  ahead_.emplace(rows_,
-                 SharedAhead::Options{
-                     .devices = devices,
-                     .blocks = (batch_.rows + rows_per_block_ - 1) / rows_per_block_,
-                     .steps = std::max(options.ring_depth, options.share.steps * options.parts),
-                     .first_step = options.first_step * options.parts,
-                     .end_step = end_batch});
+  const int steps = std::max(options.ring_depth, options.share.steps * options.parts);
+  const int blocks = (batch_.rows + rows_per_block_ - 1) / rows_per_block_;
+  ahead_.emplace(
+      rows_, SharedAhead::Options{.ring = {.steps = steps, .devices = devices, .blocks = blocks},
+                                  .first_step = options.first_step * options.parts,
+                                  .end_step = end_batch});
 }
 
 NextSample SharedFiller::next_ahead(RowRange& range) {

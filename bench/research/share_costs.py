@@ -126,7 +126,7 @@ def main():
     lines = ["# Several processes that feed the same rows", "",
              f"Random-resized crops of 224 px, batches of 64, one worker in each process, {options.epochs} epochs; {options.rounds} rounds in turn; medians, with the",
              "smallest and the largest in brackets. What a row that is given costs: the CPU time of all processes over the rows of all.", "",
-             *([f"Shards on nginx on this machine, {options.store_delay:g} ms away, with a core for itself and the proxy before it.", ""] if options.store_delay is not None else []),
+             *([f"Shards on nginx on this machine, {options.store_delay:g} ms away, which keeps to one core, as does the proxy before it.", ""] if options.store_delay is not None else []),
              *measured_on.provenance(command, machine), "", *table(runs)]
     report = {"command": command, "machine": machine, "runs": [{"processes": count, "way": way, "runs": measured} for (count, way), measured in runs.items()]}
     measured_on.write_report(options.out, report, "\n".join(lines) + "\n")

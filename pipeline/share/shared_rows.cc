@@ -54,14 +54,13 @@ size_t aligned(size_t bytes) {
   return (bytes + BatchLayout::kAlignment - 1) / BatchLayout::kAlignment * BatchLayout::kAlignment;
 }
 
-size_t blocks_of(const SharedRows::Options& options) {
-  return static_cast<size_t>(options.steps) * static_cast<size_t>(options.devices) *
-         static_cast<size_t>(options.blocks);
+BlockRing ring_of(const SharedRows::Options& options) {
+  return {.steps = options.steps, .devices = options.devices, .blocks = options.blocks};
 }
 
 // The controls of all blocks, and behind them their rows.
 size_t bytes_of(const SharedRows::Options& options) {
-  const size_t blocks = blocks_of(options);
+  const size_t blocks = ring_of(options).size();
   return aligned(blocks * kControlBytes) + blocks * aligned(options.block_bytes);
 }
 
@@ -88,6 +87,7 @@ int64_t SharedRows::bytes() const {
 
 SharedRows::SharedRows(const Options& options)
     : options_(options),
+      ring_(ring_of(options)),
       file_(file_options(options)),
       wait_left_ns_(static_cast<int64_t>(1e9 * options.wait_s)),
       at_ns_(steady_now_ns()) {}
@@ -116,21 +116,14 @@ void SharedRows::wait_for_others(Step step, const std::function<bool()>& ends) {
   at_ns_ = start + waited;
 }
 
-size_t SharedRows::index(const BlockPlace& place) const {
-  const auto slot = static_cast<size_t>(place.step % options_.steps);
-  return (slot * static_cast<size_t>(options_.devices) + static_cast<size_t>(place.device)) *
-             static_cast<size_t>(options_.blocks) +
-         static_cast<size_t>(place.number);
-}
-
 SharedRows::Control& SharedRows::control(const BlockPlace& place) const {
   static_assert(sizeof(Control) == kControlBytes);
-  return reinterpret_cast<Control*>(file_.bytes())[index(place)];
+  return reinterpret_cast<Control*>(file_.bytes())[ring_.index(place)];
 }
 
 std::byte* SharedRows::rows_of(const BlockPlace& place) const {
-  return file_.bytes() + aligned(blocks_of(options_) * kControlBytes) +
-         index(place) * aligned(options_.block_bytes);
+  return file_.bytes() + aligned(ring_.size() * kControlBytes) +
+         ring_.index(place) * aligned(options_.block_bytes);
 }
 
 bool SharedRows::has_company(Step step) const {

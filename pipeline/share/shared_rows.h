@@ -48,6 +48,24 @@ struct BlockPlace {
   int number = 0;
 };
 
+// The blocks of so many steps, the last of which is followed by the first.
+struct BlockRing {
+  int steps = 1;
+  int devices = 1;
+  int blocks = 1;  // of a device's batch
+  size_t size() const { return static_cast<size_t>(steps) * blocks_of_a_step(); }
+  size_t index(const BlockPlace& place) const {
+    return static_cast<size_t>(place.step % steps) * blocks_of_a_step() +
+           static_cast<size_t>(place.device) * static_cast<size_t>(blocks) +
+           static_cast<size_t>(place.number);
+  }
+
+ private:
+  size_t blocks_of_a_step() const {
+    return static_cast<size_t>(devices) * static_cast<size_t>(blocks);
+  }
+};
+
 class SharedRows {
  public:
   struct Options {
@@ -111,7 +129,6 @@ class SharedRows {
 
   Control& control(const BlockPlace& place) const;
   std::byte* rows_of(const BlockPlace& place) const;
-  size_t index(const BlockPlace& place) const;
   bool is_near(Step step) const {
     return file_.has_member(step - options_.steps, step + options_.steps);
   }
@@ -120,6 +137,7 @@ class SharedRows {
   bool leave(const BlockPlace& place, uint64_t word, uint64_t state);
 
   const Options options_;
+  const BlockRing ring_;
   ShareFile file_;
   std::atomic<int64_t> taken_over_{0}, spoilt_{0}, waited_ns_{0};
   Mutex mutex_;

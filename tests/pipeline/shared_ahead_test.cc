@@ -40,7 +40,7 @@ class SharedAheadTest : public ::testing::Test {
             .yield_ms = 100000};
   }
   static SharedAhead::Options ahead_options(Step end_step = 100) {
-    return {.blocks = kBlocks, .steps = kSteps, .end_step = end_step};
+    return {.ring = {.steps = kSteps, .blocks = kBlocks}, .end_step = end_step};
   }
   static std::set<Place> all_of(SharedAhead& ahead, NextSample end = NextSample::later) {
     std::set<Place> places;

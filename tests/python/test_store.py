@@ -76,6 +76,7 @@ def test_a_cache_changes_nothing(folder, address, tmp_path):
     stored = stoker.tar(f"{address}/part-{{0..1}}.tar", store=store)
     expected = batches(stoker.tar(f"{folder}/part-{{0..1}}.tar"))
     assert batches(stored) == expected
+    assert batches(stored) == expected
     with stoker.Loader(stored, batch_size=8, size=32, seed=1) as loader:
         assert sum(len(batch) for batch in loader) == SAMPLES
         counted = loader.stats()["store"]
@@ -119,9 +120,9 @@ def test_feeds_that_share_are_those_of_the_disk(folder, address):
         assert share["taken"] + share["given"] + share["alone"] == 2 * SAMPLES
         assert stats["decode"]["items"] == share["given"] + share["alone"]
         store = stats["store"]
-        assert store["bytes_carried"] >= store["bytes"] > 0
-        assert store["requests"] >= store["ranges"] > 0
+        assert store["requests"] >= store["ranges"]
         assert "cache_hits" not in store
+    assert sum(stats["store"]["bytes"] for _, stats in found.values()) > 0
 
 
 def test_what_is_wrong_is_said(folder, address):
