@@ -226,11 +226,11 @@ TEST_F(DecodedCacheTest, WhatIsKeptIsNotAnnouncedNorWhatIsPast) {
     return found;
   };
   constexpr Step kSteps = 1'000'000;
-  FeedSequence all(filler, 1, options.batch_size, 0, kSteps);
+  FeedSequence all(filler, nullptr, 1, options.batch_size, 0, kSteps);
   EXPECT_EQ(ids(all, kSamples).size(), kSamples);  // nothing is kept yet
   feed_rows(*source, kEvaluation, options.feed.cache, 1);
   const auto samples = options.feed.cache->open(*source, kEvaluation.spec(), {});
-  FeedSequence others(filler, 1, options.batch_size, 0, kSteps);
+  FeedSequence others(filler, nullptr, 1, options.batch_size, 0, kSteps);
   const std::vector<SampleId> epoch = ids(others, 4);
   EXPECT_EQ(std::set<SampleId>(epoch.begin(), epoch.end()).size(), 4);
   for (const SampleId id : epoch) EXPECT_FALSE(samples->holds(id));
@@ -245,7 +245,7 @@ TEST_F(DecodedCacheTest, WhatIsKeptIsNotAnnouncedNorWhatIsPast) {
   options.feed.cache = cache_at("");
   feed_rows(*source, kEvaluation, options.feed.cache, 1);
   RowFiller full(*source, kEvaluation.spec(), options, 1, quarantine);
-  FeedSequence none(full, 1, options.batch_size, 0, kSteps);
+  FeedSequence none(full, nullptr, 1, options.batch_size, 0, kSteps);
   EXPECT_TRUE(ids(none, 1).empty());
 }
 
