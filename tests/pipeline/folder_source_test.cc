@@ -178,20 +178,28 @@ TEST(FolderSource, ReadsFromMemoryWhatLiesThere) {
   EXPECT_FALSE(source->read_cached(2, buffer, bytes));
 }
 
+// Linux begins to fetch the pages it does not have, even for who will not wait; storage that is
+// quicker than this thread has them in memory by the time they are copied, so one read that
+// succeeds proves nothing.
 TEST(FolderSource, DoesNotReadFromMemoryWhatWasPutOut) {
   const TempFolder folder;
   const std::string text(100'000, 'x');
   const std::string path = folder.write("c/a.jpg", text);
   const auto source = open_folder(folder);
-  const int descriptor = open(path.c_str(), O_RDONLY);
-  ASSERT_EQ(fsync(descriptor), 0);
-  posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-  close(descriptor);
-  if (is_in_page_cache(path, text.size())) GTEST_SKIP() << "this file system keeps what it has";
   std::vector<uint8_t> buffer;
   std::span<const uint8_t> bytes;
-  EXPECT_FALSE(source->read_cached(0, buffer, bytes));
-  EXPECT_EQ(text_of(*source, 0), text);
+  bool refused = false;
+  for (int attempt = 0; attempt < 50 && !refused; ++attempt) {
+    const int descriptor = open(path.c_str(), O_RDONLY);
+    ASSERT_EQ(fsync(descriptor), 0);
+    posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+    close(descriptor);
+    if (is_in_page_cache(path, text.size())) GTEST_SKIP() << "this file system keeps what it has";
+    refused = !source->read_cached(0, buffer, bytes);
+    if (!refused) EXPECT_EQ(std::string(bytes.begin(), bytes.end()), text);
+    EXPECT_EQ(text_of(*source, 0), text);
+  }
+  EXPECT_TRUE(refused);
 }
 
 TEST(FolderSource, TheBufferGrowsAndIsReused) {
