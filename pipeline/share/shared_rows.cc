@@ -54,6 +54,35 @@ size_t aligned(size_t bytes) {
   return (bytes + BatchLayout::kAlignment - 1) / BatchLayout::kAlignment * BatchLayout::kAlignment;
 }
 
+// A laggard copies rows out while others write over them, and learns afterwards that they are not
+// its own. So no byte of shared memory is touched but by relaxed atomics, in whole words: H.-J.
+// Boehm, "Can Seqlocks Get Along With Programming Language Memory Models?" (MSPC 2012), section 4.
+using SharedWord = std::atomic_ref<uint64_t>;
+static_assert(SharedWord::is_always_lock_free);
+
+void copy_out(uint64_t* shared, std::span<std::byte> rows) {
+  std::byte* to = rows.data();
+  const auto copy = [&](size_t bytes) {
+    const uint64_t word = SharedWord(*shared++).load(std::memory_order_relaxed);
+    std::memcpy(to, &word, bytes);
+    to += bytes;
+  };
+  for (size_t left = rows.size() / sizeof(uint64_t); left > 0; --left) copy(sizeof(uint64_t));
+  if (rows.size() % sizeof(uint64_t) != 0) copy(rows.size() % sizeof(uint64_t));
+}
+
+void copy_in(uint64_t* shared, std::span<const std::byte> rows) {
+  const std::byte* from = rows.data();
+  const auto copy = [&](size_t bytes) {
+    uint64_t word = 0;
+    std::memcpy(&word, from, bytes);
+    SharedWord(*shared++).store(word, std::memory_order_relaxed);
+    from += bytes;
+  };
+  for (size_t left = rows.size() / sizeof(uint64_t); left > 0; --left) copy(sizeof(uint64_t));
+  if (rows.size() % sizeof(uint64_t) != 0) copy(rows.size() % sizeof(uint64_t));
+}
+
 BlockRing ring_of(const SharedRows::Options& options) {
   return {.steps = options.steps, .devices = options.devices, .blocks = options.blocks};
 }
@@ -121,9 +150,9 @@ SharedRows::Control& SharedRows::control(const BlockPlace& place) const {
   return reinterpret_cast<Control*>(file_.bytes())[ring_.index(place)];
 }
 
-std::byte* SharedRows::rows_of(const BlockPlace& place) const {
-  return file_.bytes() + aligned(ring_.size() * kControlBytes) +
-         ring_.index(place) * aligned(options_.block_bytes);
+uint64_t* SharedRows::rows_of(const BlockPlace& place) const {
+  return reinterpret_cast<uint64_t*>(file_.bytes() + aligned(ring_.size() * kControlBytes) +
+                                     ring_.index(place) * aligned(options_.block_bytes));
 }
 
 bool SharedRows::has_company(Step step) const {
@@ -199,7 +228,7 @@ bool SharedRows::read(const BlockPlace& place, uint64_t word, std::span<std::byt
   Control& shared = control(place);
   if (shared.word.load(std::memory_order_acquire) != word) return false;
   const uint64_t seal = shared.seal.load(std::memory_order_acquire);
-  std::memcpy(rows.data(), rows_of(place), rows.size());
+  copy_out(rows_of(place), rows);
   std::atomic_thread_fence(std::memory_order_acquire);
   if (shared.word.load(std::memory_order_relaxed) != word) return false;
   if (seal_of(rows, word) == seal) return true;
@@ -213,7 +242,7 @@ bool SharedRows::give(const BlockPlace& place, uint64_t word, std::span<const st
   Control& shared = control(place);
   if (shared.word.load(std::memory_order_acquire) != word) return false;
   std::atomic_thread_fence(std::memory_order_release);  // after the word by which it is ours
-  std::memcpy(rows_of(place), rows.data(), rows.size());
+  copy_in(rows_of(place), rows);
   shared.seal.store(seal_of(rows, word), std::memory_order_release);
   return leave(place, word, kDone);
 }

@@ -128,7 +128,7 @@ class SharedRows {
   struct Control;
 
   Control& control(const BlockPlace& place) const;
-  std::byte* rows_of(const BlockPlace& place) const;
+  uint64_t* rows_of(const BlockPlace& place) const;
   bool is_near(Step step) const {
     return file_.has_member(step - options_.steps, step + options_.steps);
   }

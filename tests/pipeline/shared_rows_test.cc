@@ -12,6 +12,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <thread>
 
 #include "tests/support/temp_folder.h"
@@ -360,6 +361,39 @@ TEST_F(SharedRowsTest, TooLittleSharedMemoryIsOneErrorWithNumbers) {
   large.steps = 10;
   EXPECT_EQ(problem(large), "");
   umount(folder_.path().c_str());
+}
+
+// Two threads of one member, so that ThreadSanitizer sees both at the same addresses: one copies a
+// block out while the other writes the next step over it.
+TEST_F(SharedRowsTest, WhoIsWrittenOverWhileItReadsIsTold) {
+  constexpr Step kSteps = 3000;
+  constexpr size_t kOddBlock = kBlock - 3;
+  SharedRows rows(options(1)), company(options(1));
+  std::atomic<Step> given = -1;
+  std::thread reader([&] {
+    std::vector<std::byte> read(kOddBlock);
+    for (Step step = -1; step < kSteps - 1;) {
+      step = given.load(std::memory_order_relaxed);
+      if (step < 0) continue;
+      const auto [found, word] = rows.look({step}, 0);
+      ASSERT_NE(found, Found::ours);
+      if (found != Found::done || !rows.read({step}, word, read)) continue;
+      auto expected = rows_of(step);
+      expected.resize(kOddBlock);
+      EXPECT_EQ(read, expected);
+    }
+  });
+  for (Step step = 0; step < kSteps; ++step) {
+    rows.set_position(step);
+    company.set_position(step);
+    const auto look = rows.look({step}, 0);
+    EXPECT_EQ(look.found, Found::ours);
+    const auto made = rows_of(step);
+    EXPECT_TRUE(rows.give({step}, look.word, std::span(made).first(kOddBlock)));
+    given.store(step, std::memory_order_relaxed);
+  }
+  reader.join();
+  EXPECT_EQ(rows.counts().spoilt, 0);
 }
 
 // Several threads of several members, on a ring that is shorter than they are apart.
