@@ -54,9 +54,9 @@ size_t aligned(size_t bytes) {
   return (bytes + BatchLayout::kAlignment - 1) / BatchLayout::kAlignment * BatchLayout::kAlignment;
 }
 
-// A laggard copies rows out while others write over them, and learns afterwards that they are not
-// its own. So no byte of shared memory is touched but by relaxed atomics, in whole words: H.-J.
-// Boehm, "Can Seqlocks Get Along With Programming Language Memory Models?" (MSPC 2012), section 4.
+// A laggard may copy a block out while another member writes over it, and learns only afterwards
+// that its copy is useless. So the words of a block are read and written by relaxed atomics: H.-J.
+// Boehm, "Can Seqlocks Get Along With Programming Language Memory Models?" (MSPC 2012).
 using SharedWord = std::atomic_ref<uint64_t>;
 static_assert(SharedWord::is_always_lock_free);
 

@@ -3,6 +3,7 @@
 // lease was given back, so that only the events keep the slot from being filled too early.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -77,5 +78,8 @@ class Feed {
   std::vector<std::unique_ptr<Stream>> streams_;
   std::unique_ptr<Loader> loader_;
 };
+
+// The columns of all batches of the first device, byte for byte, with what a device is told to do.
+std::vector<std::byte> all_bytes(Feed& feed);
 
 }  // namespace stoker::testing

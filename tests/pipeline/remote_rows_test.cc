@@ -160,49 +160,6 @@ TEST(RemoteRows, RanksOrdersAndResumedFeedsAreTheSame) {
   }
 }
 
-// The columns of a batch, byte for byte, with what the devices are to do.
-std::vector<std::byte> bytes_of(const DeviceBatch& batch, size_t columns) {
-  std::vector<std::byte> bytes;
-  const auto add = [&](const void* from, size_t count) {
-    const auto* first = static_cast<const std::byte*>(from);
-    bytes.insert(bytes.end(), first, first + count);
-  };
-  const BatchShape& shape = batch.shape();
-  const auto rows = static_cast<size_t>(shape.rows);
-  add(batch.images(), rows * BatchLayout(shape).image_bytes());
-  add(batch.labels(), rows * sizeof(int32_t));
-  add(batch.weights(), rows * sizeof(float));
-  for (size_t i = 0; i < columns; ++i) {
-    add(batch.target(i), rows * static_cast<size_t>(shape.target_bytes[i]));
-  }
-  add(batch.ids(), rows * sizeof(SampleId));
-  for (size_t row = 0; row < rows; ++row) {
-    const RowNote& note = row_notes(batch)[row];
-    const int64_t values[] = {note.pixels_of,
-                              static_cast<int64_t>(note.digest),
-                              static_cast<int64_t>(note.appearance),
-                              note.mix.partner,
-                              static_cast<int64_t>(note.mix.draw.kind),
-                              note.source.width,
-                              note.bad,
-                              note.counts};
-    add(values, sizeof(values));
-  }
-  return bytes;
-}
-
-std::vector<std::byte> all_bytes(Feed& feed) {
-  std::vector<std::byte> all;
-  Delivered batch;
-  const size_t columns = feed.loader().targets().size();
-  while (feed.next(0, batch, [&](const DeviceBatch& leased) {
-    const auto bytes = bytes_of(leased, columns);
-    all.insert(all.end(), bytes.begin(), bytes.end());
-  })) {
-  }
-  return all;
-}
-
 TEST(RemoteRows, ConvertedAndMixedRowsViewsAndTargetsArrive) {
   const auto pictures = spoilt_source();
   std::vector<float> ages(41);

@@ -150,30 +150,6 @@ TEST(SharedFeeds, BadSamplesAreEachFeedsOwn) {
   }
 }
 
-// The columns of a batch, byte for byte.
-std::vector<std::byte> all_bytes(Feed& feed) {
-  std::vector<std::byte> all;
-  const auto columns = feed.loader().targets().size();
-  const auto add = [&](const void* from, size_t count) {
-    const auto* first = static_cast<const std::byte*>(from);
-    all.insert(all.end(), first, first + count);
-  };
-  Delivered batch;
-  while (feed.next(0, batch, [&](const DeviceBatch& leased) {
-    const BatchShape& shape = leased.shape();
-    const auto rows = static_cast<size_t>(shape.rows);
-    add(leased.images(), rows * BatchLayout(shape).image_bytes());
-    add(leased.labels(), rows * sizeof(int32_t));
-    add(leased.weights(), rows * sizeof(float));
-    for (size_t i = 0; i < columns; ++i) {
-      add(leased.target(i), rows * static_cast<size_t>(shape.target_bytes[i]));
-    }
-    for (size_t row = 0; row < rows; ++row) add(&row_notes(leased)[row].digest, sizeof(uint64_t));
-  })) {
-  }
-  return all;
-}
-
 // Members may convert rows, each in its own way.
 TEST(SharedFeeds, ConvertedAndMixedRowsViewsAndTargetsAreShared) {
   const auto pictures = half_cached_source();
