@@ -138,8 +138,10 @@ def test_ctrl_c_writes_nothing(tmp_path):
         try:
             stoker.index(source, {str(tmp_path / "x.seek")!r}, workers=1)
         except KeyboardInterrupt:
-            time.sleep(0.2)
-            print(os.listdir("/proc/self/task").__len__())
+            end = time.monotonic() + 30  # the timer's thread and joined ones may end a moment later
+            while len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < end:
+                time.sleep(0.001)
+            print(len(os.listdir("/proc/self/task")))
         """
     )
     assert done.returncode == 0, done.stderr

@@ -352,12 +352,14 @@ def test_ctrl_c_while_an_index_is_made(tmp_path, cache):
         import os, signal, stoker, threading, time
         os.environ["TMPDIR"] = {str(tmp_path / "tmp")!r}
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-        begin = time.monotonic()
         try:
             stoker.csv({str(tmp_path / "list.csv")!r})
             time.sleep(5)
         except KeyboardInterrupt:
             print("interrupted")
+        end = time.monotonic() + 30  # the timer's thread and joined ones may end a moment later
+        while len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < end:
+            time.sleep(0.001)
         print(len(os.listdir("/proc/self/task")))
         """
     )
