@@ -233,7 +233,11 @@ def test_workers_with_other_data_are_refused_with_both_fingerprints(tmp_path):
 
 
 def test_workers_with_another_version_are_refused_with_both_versions(pictures, tmp_path):
-    shutil.copytree(Path(stoker.__file__).parent, tmp_path / "stoker", symlinks=False)
+    package = Path(stoker.__file__).parent
+    shutil.copytree(package, tmp_path / "stoker", symlinks=False)
+    libraries = package.with_name("stoker.libs")  # of a wheel
+    if libraries.exists():
+        shutil.copytree(libraries, tmp_path / libraries.name)
     init = tmp_path / "stoker" / "__init__.py"
     init.write_text(init.read_text().replace("__version__ = _VERSION", '__version__ = "0.0.9"'))
     other = {"env_vars": {"PYTHONPATH": str(tmp_path)}}
@@ -247,11 +251,13 @@ def test_workers_with_another_version_are_refused_with_both_versions(pictures, t
     )
 
 
-def test_a_worker_that_cannot_start_is_an_error_and_no_hang(pictures):
-    remote = stoker.ray.workers(1, runtime_env={"env_vars": {"PYTHONPATH": "/nowhere"}})
+def test_a_worker_that_cannot_start_is_an_error_and_no_hang(pictures, tmp_path):
+    (tmp_path / "stoker").mkdir()
+    (tmp_path / "stoker" / "__init__.py").write_text("import a_missing_module")
+    remote = stoker.ray.workers(1, runtime_env={"env_vars": {"PYTHONPATH": str(tmp_path)}})
     source = stoker.folder(pictures)
     with stoker.Loader(source, batch_size=4, size=16, workers=0, remote=remote) as loader:
-        expected = "it cannot be started: ModuleNotFoundError: No module named 'stoker'"
+        expected = "it cannot be started: ModuleNotFoundError: No module named 'a_missing_module'"
         with pytest.raises(stoker.FeedError, match=expected):
             next(iter(loader))
 
