@@ -83,8 +83,6 @@ def test_at_any_moment_of_a_loaders_life(on_batch):
                     assert time.monotonic() < end, f"turn {turn}: {threads()}, before {before}"
                     time.sleep(0.001)
             assert seen > 20, seen  # the busier the machine, the fewer
-            with open("/proc/self/maps") as maps:
-                assert [line for line in maps if "/dev/shm/" in line] == []
             """
         ),
         timeout=120,

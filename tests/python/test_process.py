@@ -161,21 +161,29 @@ def test_no_thread_and_no_shared_memory_is_left():
                 time.sleep(0.001)
             return threads() == wanted
 
-        def shared():  # what others have there is theirs
+        name = f"left-{os.getpid()}"
+
+        def shared():  # other processes may have files there, too
             with open("/proc/self/maps") as maps:
-                return [line for line in maps if "/dev/shm/" in line]
+                mapped = [line for line in maps if name in line]
+            return mapped + [file for file in os.listdir("/dev/shm") if name in file]
+
+        def make():
+            source = stoker.synthetic(1000, size=16)
+            return stoker.Loader(source, batch_size=10, workers=3, share=name, seed=1)
 
         before = threads()
         for _ in range(3):
-            with stoker.Loader(stoker.synthetic(1000, size=16), batch_size=10, workers=3) as loader:
+            with make() as loader:
                 for batch in loader:
                     assert threads() > before
+                    assert len(shared()) > 1
                     break
                 del batch
             del loader
         assert only(before), (before, threads())
         try:
-            loader = stoker.Loader(stoker.synthetic(1000, size=16), batch_size=10, workers=3)
+            loader = make()
             for batch in loader:
                 raise KeyError("of the user")
         except KeyError:

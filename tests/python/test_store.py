@@ -75,7 +75,7 @@ def test_a_cache_changes_nothing(folder, address, tmp_path):
     store = stoker.Store(cache=str(tmp_path / "cache"), cache_size=20_000, memory=1 << 20)
     stored = stoker.tar(f"{address}/part-{{0..1}}.tar", store=store)
     expected = batches(stoker.tar(f"{folder}/part-{{0..1}}.tar"))
-    for _ in ("from the store", "partly from the cache"):
+    for _ in range(2):  # from the store; then partly from the cache
         assert batches(stored) == expected
     with stoker.Loader(stored, batch_size=8, size=32, seed=1) as loader:
         assert sum(len(batch) for batch in loader) == SAMPLES
