@@ -36,7 +36,8 @@ struct ImageInfo {
   int orientation = 1;  // EXIF orientation 1..8; 1 if absent or not read
 };
 
-// ignore: as Pillow's open() and torchvision's ImageFolder. apply: as PIL.ImageOps.exif_transpose.
+// ignore: as Pillow's open() and torchvision's ImageFolder. apply: as PIL.ImageOps.exif_transpose
+// (of an EXIF orientation: XMP, in which Pillow looks as well, is not read).
 enum class ExifPolicy : uint8_t { ignore, apply };
 
 struct DecodeOptions {

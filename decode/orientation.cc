@@ -25,17 +25,23 @@ bool runs_up(int orientation) {  // stored rows do
   return orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
 }
 
-// Returns the value of an IFD entry that is one small integer, and 0 for anything else.
-uint32_t small_integer(ByteReader& reader, size_t entry) {
-  constexpr uint16_t kByte = 1, kShort = 3, kLong = 4;
-  if (reader.u32(entry + 4) != 1) return 0;
-  switch (reader.u16(entry + 2)) {
-    case kByte:
-      return reader.u8(entry + 8);
+// Returns how many bytes a value has; 0 for types by which Pillow does not turn. It turns by floats
+// as well, which nobody writes.
+size_t bytes_of_integer(uint16_t type) {
+  constexpr uint16_t kShort = 3, kLong = 4, kSignedByte = 6, kSignedShort = 8, kSignedLong = 9;
+  constexpr uint16_t kDirectory = 13, kLong8 = 16;
+  switch (type) {
+    case kSignedByte:
+      return 1;
     case kShort:
-      return reader.u16(entry + 8);
+    case kSignedShort:
+      return 2;
     case kLong:
-      return reader.u32(entry + 8);
+    case kSignedLong:
+    case kDirectory:
+      return 4;
+    case kLong8:
+      return 8;
     default:
       return 0;
   }
@@ -51,13 +57,29 @@ int exif_orientation(std::span<const uint8_t> block) {
   if (reader.u16(2) != 42) return 1;
   const size_t directory = reader.u32(4);
   const int entries = reader.u16(directory);
-  uint32_t orientation = 1;
+  int orientation = 1;
   for (int i = 0; i < entries; ++i) {
     const size_t entry = directory + 2 + 12 * static_cast<size_t>(i);
-    if (reader.u16(entry) == kOrientationTag) orientation = small_integer(reader, entry);
+    if (reader.u16(entry) == kOrientationTag) {
+      orientation = entry_orientation(reader, entry, false);
+    }
     if (reader.went_outside()) return 1;
   }
-  return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1;
+  return orientation;
+}
+
+int entry_orientation(ByteReader& reader, size_t entry, bool is_big) {
+  const size_t each = bytes_of_integer(reader.u16(entry + 2));
+  const uint64_t count = is_big ? reader.u64(entry + 4) : reader.u32(entry + 4);
+  const size_t inside = is_big ? 8 : 4;  // so many bytes lie in the entry itself
+  size_t at = entry + (is_big ? 12 : 8);
+  if (each == 0 || count == 0) return 1;
+  if (count > inside / each) at = is_big ? reader.u64(at) : reader.u32(at);
+  const uint64_t value = each == 1   ? reader.u8(at)
+                         : each == 2 ? reader.u16(at)
+                         : each == 4 ? reader.u32(at)
+                                     : reader.u64(at);
+  return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
 }
 
 int jpeg_orientation(std::span<const uint8_t> bytes) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "decode/byte_reader.h"
 #include "decode/image.h"
 #include "decode/resize/row_resizer.h"
 
@@ -18,6 +19,11 @@ int jpeg_orientation(std::span<const uint8_t> bytes);
 
 // Returns the same from an EXIF block (a TIFF header, perhaps after "Exif\0\0").
 int exif_orientation(std::span<const uint8_t> block);
+
+// Returns what the entry of a directory (of EXIF or TIFF; of BigTIFF if `is_big`) at `entry` says:
+// its first value, if its type is an integer that Pillow takes, which BYTE is not; 1 for anything
+// else.
+int entry_orientation(ByteReader& reader, size_t entry, bool is_big);
 
 Size oriented_size(Size stored, int orientation);
 

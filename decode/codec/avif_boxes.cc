@@ -202,7 +202,8 @@ DecodeStatus AvifItems::check_counts() const {
 // The first name of an item lies behind the number of items.
 size_t AvifItems::names_at() const { return kVersionAndFlags + (names_[0] > 0 ? 4 : 2); }
 
-uint32_t AvifItems::type(uint32_t item) const {
+template <class Take>
+void AvifItems::each_name(const Take& take) const {
   AvifBox box;
   for (size_t at = names_at(); next_box(names_, at, box);) {
     ByteReader reader(box.content, true);
@@ -211,9 +212,32 @@ uint32_t AvifItems::type(uint32_t item) const {
     const size_t id_bytes = version == 2 ? 2 : 4;
     const uint32_t id = version == 2 ? reader.u16(kVersionAndFlags) : reader.u32(kVersionAndFlags);
     constexpr size_t kProtection = 2;
-    if (id == item) return reader.u32(kVersionAndFlags + id_bytes + kProtection);
+    if (!take(id, reader.u32(kVersionAndFlags + id_bytes + kProtection))) return;
   }
-  return 0;
+}
+
+uint32_t AvifItems::type(uint32_t item) const {
+  uint32_t found = 0;
+  each_name([&](uint32_t id, uint32_t type) {
+    if (id == item) found = type;
+    return id != item;
+  });
+  return found;
+}
+
+bool AvifItems::are_listed_in_order(uint32_t first, uint32_t second) const {
+  bool is_in_order = true, has_second = false;
+  const auto see = [&](uint32_t item) {
+    is_in_order &= item != first || !has_second;
+    has_second |= item == second;
+    return true;
+  };
+  each_name([&](uint32_t item, uint32_t) { return see(item); });
+  has_second = false;
+  each_place([&](const Place& place) { return see(place.item); });
+  has_second = false;
+  each_use([&](uint32_t item, uint32_t, bool) { see(item); });
+  return is_in_order;
 }
 
 DecodeStatus AvifItems::data(uint32_t item, std::span<const uint8_t>& found) const {

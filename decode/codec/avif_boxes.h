@@ -46,6 +46,8 @@ class AvifItems {
   uint32_t primary() const { return primary_; }
   // Returns the type of an item, such as `av01`; 0 if there is no such item.
   uint32_t type(uint32_t item) const;
+  // Returns true if every list of items (`iloc`, `iinf`, `ipma`) has `first` before `second`.
+  bool are_listed_in_order(uint32_t first, uint32_t second) const;
   // Finds the bytes of an item. It must lie in one piece.
   DecodeStatus data(uint32_t item, std::span<const uint8_t>& found) const;
 
@@ -64,6 +66,9 @@ class AvifItems {
   bool read_properties(Bytes box);
   DecodeStatus check_counts() const;
   size_t names_at() const;
+  // Calls take(item, type) for each item that has a name, until it returns false.
+  template <class Take>
+  void each_name(const Take& take) const;
   // Calls take(item, index, is_essential) for each use of a property by an item; the first property
   // has index 1.
   template <class Take>

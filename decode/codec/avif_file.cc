@@ -127,8 +127,11 @@ void each_cell(const AvifItems& items, uint32_t grid, const Take& take) {
   });
 }
 
+// libavif before 1.1 takes the cells in the order in which it meets the items, newer versions and
+// Pillow 13 in the order of the references. So a grid is read where the two are the same.
 DecodeStatus read_cells(const AvifItems& items, Picture& picture) {
   DecodeStatus status;
+  uint32_t last = 0;  // no item has this number
   each_cell(items, picture.item, [&](uint32_t cell) {
     Properties properties;
     if (!status.ok()) return;
@@ -139,6 +142,10 @@ DecodeStatus read_cells(const AvifItems& items, Picture& picture) {
     if (status.ok() && properties.size != picture.cell) {
       status = corrupt("a grid whose cells differ in size");
     }
+    if (status.ok() && (cell <= last || !items.are_listed_in_order(last, cell))) {
+      status = unsupported("the cells of a grid in another order than their items");
+    }
+    last = cell;
   });
   if (status.ok() && picture.cells == 0) return corrupt("a grid without cells");
   return status;

@@ -46,17 +46,21 @@ struct Boxes {
 bool read_boxes(std::span<const uint8_t> bytes, size_t at, size_t end, Boxes& boxes) {
   ByteReader reader(bytes, true);
   while (at + 8 <= end && boxes.codestream_at == 0) {
-    const uint32_t length = reader.u32(at), type = reader.u32(at + 4);
-    const size_t box_end = length == 0 ? end : at + length;
+    const uint32_t type = reader.u32(at + 4);
+    uint64_t length = reader.u32(at);
+    const size_t head = length == 1 ? 16 : 8;  // with a length of 64 bits, or without
+    if (length == 1) length = reader.u64(at + 8);
+    const size_t content = at + head;
     if (type == 0x6a703263) {  // jp2c
-      boxes.codestream_at = at + (length == 1 ? 16 : 8);
-      return boxes.codestream_at < end;
+      boxes.codestream_at = content;
+      return content < end;
     }
-    if ((length != 0 && length < 8) || box_end > end) return false;
-    if (type == 0x6a703268 && !read_boxes(bytes, at + 8, box_end, boxes)) return false;  // jp2h
-    if (type == 0x636f6c72 && !boxes.has_colours) {                                      // colr
+    if ((length != 0 && length < head) || length > end - at) return false;
+    const size_t box_end = length == 0 ? end : at + static_cast<size_t>(length);
+    if (type == 0x6a703268 && !read_boxes(bytes, content, box_end, boxes)) return false;  // jp2h
+    if (type == 0x636f6c72 && !boxes.has_colours) {                                       // colr
       boxes.has_colours = true;
-      boxes.colours = reader.u8(at + 8) == 1 ? reader.u32(at + 11) : 0;
+      boxes.colours = reader.u8(content) == 1 ? reader.u32(content + 3) : 0;
     }
     boxes.has_palette |= type == 0x70636c72;  // pclr
     at = box_end;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "decode/byte_reader.h"
+#include "decode/orientation.h"
 
 namespace stoker {
 namespace {
@@ -100,6 +101,15 @@ class TiffDirectory {
     return static_cast<uint32_t>(std::min<uint64_t>(value(field, 0), ~0u));
   }
 
+  int orientation() {
+    for (int i = 0; i < entries_ && !reader_.went_outside(); ++i) {
+      if (reader_.u16(entry(i)) == kOrientation) {
+        return entry_orientation(reader_, entry(i), is_big_);
+      }
+    }
+    return 1;
+  }
+
   // Returns true if the field is missing or all of its values are `expected`. Looks at the first 8.
   bool all_equal(Tag tag, uint32_t expected) {
     const TiffField field = find(tag);
@@ -193,11 +203,14 @@ bool is_known(uint32_t compression) {
 }
 
 // Gray and RGB are accepted with the layouts of alpha that Pillow handles.
+// A second sample that does not show in the pixels.
+bool is_left_out(uint32_t extra) { return extra == kUnknown || extra == kAlpha; }
+
 bool choose_gray(uint32_t extra, TiffLayout& layout) {
   layout.colours = FrameColours::gray;
   const uint32_t bits = layout.bits;
   if (layout.samples == 2) {
-    return layout.photometric == kBlackIsZero && bits == 8 && extra == kAlpha;
+    return layout.photometric == kBlackIsZero && bits == 8 && is_left_out(extra);
   }
   const bool is_small = bits == 1 || bits == 2 || bits == 4 || bits == 8;
   return layout.samples == 1 && extra == kNone &&
@@ -234,7 +247,8 @@ bool choose_rgb(uint32_t extra, TiffLayout& layout) {
 bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
   const TiffField extras = tiff.find(kExtraSamples);
   const uint32_t extra = tiff.first(kExtraSamples, kNone);
-  const uint32_t of_colour = layout.photometric == kCmyk ? 4 : layout.photometric <= 1 ? 1 : 3;
+  const bool is_single = layout.photometric <= kBlackIsZero || layout.photometric == kPalette;
+  const uint32_t of_colour = layout.photometric == kCmyk ? 4 : is_single ? 1 : 3;
   for (uint64_t i = 1; i < std::min<uint64_t>(extras.count, 8); ++i) {
     if (tiff.value(extras, i) != kUnknown) return false;
   }
@@ -243,8 +257,7 @@ bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
       !is_known(layout.compression)) {
     return false;
   }
-  const uint32_t orientation = tiff.first(kOrientation, 1);
-  layout.orientation = orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1;
+  layout.orientation = tiff.orientation();
   const uint32_t fill_order = tiff.first(kFillOrder, 1);
   const bool is_deflated = layout.compression == kDeflate || layout.compression == kOldDeflate;
   layout.is_bit_reversed = fill_order == 2;
@@ -263,7 +276,9 @@ bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
     case kRgb:
       return choose_rgb(extra, layout);
     case kPalette:
-      return layout.samples == 1 && extra == kNone && read_palette(tiff, layout);
+      return (layout.samples == 2 ? layout.bits == 8 && is_left_out(extra)
+                                  : layout.samples == 1 && extra == kNone) &&
+             !layout.is_separate && read_palette(tiff, layout);
     case kCmyk:
       layout.colours = FrameColours::cmyk;
       return layout.bits == 8 && layout.samples >= 4 && layout.samples <= 6 &&

@@ -148,7 +148,7 @@ class TiffReader {
     }
     if (layout_.has_palette) {
       for (int i = 0; i < pixels; ++i)
-        std::copy_n(layout_.palette[index(from, int64_t{first} + i)], 3, to + 3 * i);
+        std::copy_n(layout_.palette[index(from, (int64_t{first} + i) * given)], 3, to + 3 * i);
       return;
     }
     for (int i = 0; i < pixels; ++i) {

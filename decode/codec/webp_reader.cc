@@ -2,7 +2,7 @@
 #include <webp/decode.h>
 
 #include <algorithm>
-#include <cstring>
+#include <vector>
 
 #include "decode/codec/readers.h"
 #include "decode/codec/webp_file.h"
@@ -18,6 +18,20 @@ Box with_margin(Box box, Size size) {
   const int end_x = std::min(box.x + box.width + kMargin, size.width);
   const int end_y = std::min(box.y + box.height + kMargin, size.height);
   return {x, y, end_x - x, end_y - y};
+}
+
+// libwebp takes less than 12 bytes only as a file. One colour needs no more. Returns the file, or
+// nothing for other pixels.
+std::vector<uint8_t> wrap_tiny(std::span<const uint8_t> data) {
+  constexpr size_t kLeast = 12;
+  if (data.size() >= kLeast) return {};
+  const auto size = static_cast<uint8_t>(data.size());
+  const auto odd = static_cast<uint8_t>(size % 2), whole = static_cast<uint8_t>(12 + size + odd);
+  std::vector<uint8_t> file{'R', 'I', 'F', 'F', whole, 0,   0,    0, 'W', 'E',
+                            'B', 'P', 'V', 'P', '8',   'L', size, 0, 0,   0};
+  file.insert(file.end(), data.begin(), data.end());
+  file.resize(file.size() + odd);
+  return file;
 }
 
 // Decodes a part of a frame as RGB. libwebp stops below it.
@@ -44,6 +58,8 @@ DecodeStatus read_webp_pixels(std::span<const uint8_t> bytes, const CodecHeader&
   WebpFrame picture;
   const DecodeStatus status = find_webp_frame(bytes, header.size, picture);
   if (!status.ok()) return status;
+  const std::vector<uint8_t> wrapped = wrap_tiny(picture.data);
+  if (!wrapped.empty()) picture.data = wrapped;
   int width = 0, height = 0;
   if (WebPGetInfo(picture.data.data(), picture.data.size(), &width, &height) == 0) {
     return {DecodeCode::corrupt, -1, "libwebp cannot read the header"};

@@ -45,12 +45,13 @@ bool can_hold(const jpeg_decompress_struct& cinfo, size_t bytes) {
   return mcus <= 8 * static_cast<int64_t>(bytes);
 }
 
-// Returns true for a progressive file that lacks scans. libjpeg smooths it across blocks: then
-// pixels outside the region matter, too.
-bool is_smoothed(const jpeg_decompress_struct& cinfo) {
+// Returns true for a progressive file that lacks scans of the coefficients that libjpeg-turbo would
+// then guess from the blocks around (the first 5 or 9 after DC), each version in its own way.
+bool lacks_scans(const jpeg_decompress_struct& cinfo) {
+  constexpr int kGuessed = 9;
   if (!cinfo.progressive_mode || cinfo.coef_bits == nullptr) return false;
   for (int c = 0; c < cinfo.num_components; ++c) {
-    for (int k = 0; k < DCTSIZE2; ++k) {
+    for (int k = 0; k <= kGuessed; ++k) {
       if (cinfo.coef_bits[c][k] != 0) return true;
     }
   }
@@ -155,11 +156,13 @@ DecodeStatus JpegDecoder::Impl::start(Box region) {
     jpeg_start_decompress(&cinfo);  // reads all scans of a multi-scan file
   });
   if (!started) return session->failure();
-  const bool whole_frame = is_smoothed(session->cinfo());
+  if (lacks_scans(session->cinfo())) {
+    return {DecodeCode::truncated, static_cast<int64_t>(session->bytes_read()),
+            "a progressive JPEG that ends before its last scans"};
+  }
   const int image_width = static_cast<int>(session->cinfo().output_width);
-  const int begin = whole_frame ? 0 : std::max(0, region.x - kUpsamplingReach);
-  const int end =
-      whole_frame ? image_width : std::min(image_width, region.x + region.width + kUpsamplingReach);
+  const int begin = std::max(0, region.x - kUpsamplingReach);
+  const int end = std::min(image_width, region.x + region.width + kUpsamplingReach);
   JDIMENSION first_column = static_cast<JDIMENSION>(begin);
   JDIMENSION width = static_cast<JDIMENSION>(end - begin);
   const bool cropped = session->guarded(
@@ -170,7 +173,7 @@ DecodeStatus JpegDecoder::Impl::start(Box region) {
   if (rows.size() < need) rows.resize(need);
   const bool skipped = session->guarded([&](jpeg_decompress_struct& cinfo) {
     const JDIMENSION above = static_cast<JDIMENSION>(region.y);
-    if (!whole_frame && above > 0) jpeg_skip_scanlines(&cinfo, above);
+    if (above > 0) jpeg_skip_scanlines(&cinfo, above);
     JSAMPROW row = rows.data();
     while (cinfo.output_scanline < above) jpeg_read_scanlines(&cinfo, &row, 1);
   });

@@ -58,7 +58,8 @@ def decode(
     'exact-pillow12' those of Pillow 9 to 12, which resize horizontally first (12.2 and 12.3 do not
     if a crop is more than 100 times as high as wide); 'fast' may differ from the latter by about
     0.2 of 255 grey levels on average for most JPEGs, and is faster.
-    exif: 'ignore' the orientation, as Pillow does, or 'apply' it, as exif_transpose.
+    exif: 'ignore' the orientation, as Pillow does, or 'apply' it, as exif_transpose (EXIF's own:
+    what stands in XMP alone is not read).
 
     DecodeError (a ValueError): the file is damaged, no image, not supported, or has more than
     max_pixels. ValueError: a crop that is not inside the image, or another argument.

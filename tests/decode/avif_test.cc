@@ -460,8 +460,12 @@ TEST(Avif, LongHeadersAreUnderstood) {
 
 // ---- Grids and alpha
 
-// A grid, item 1, of cells, items 2 and up. All have the data of the picture.
-AvifParts grid_parts(uint32_t rows, uint32_t columns, Size whole, Size cell) {
+enum class Backwards { nothing, references, names, places, uses };
+
+// A grid, item 1, of cells, items 2 and up. All have the data of the picture. One of the lists of
+// the cells may run backwards.
+AvifParts grid_parts(uint32_t rows, uint32_t columns, Size whole, Size cell,
+                     Backwards backwards = Backwards::nothing) {
   AvifParts parts = plain_parts();
   const uint32_t cells = rows * columns;
   const uint32_t length = static_cast<uint32_t>(parts.coded.size());
@@ -470,11 +474,12 @@ AvifParts grid_parts(uint32_t rows, uint32_t columns, Size whole, Size cell) {
   Bytes dimg = be16(1) + be16(cells);
   parts.uses = be16(1) + Bytes{1, 3};
   for (uint32_t i = 0; i < cells; ++i) {
-    parts.names = parts.names + avif_name(2 + i, "av01");
-    places = places + be16(2 + i) + be16(0) + be16(0) + be16(1) + be32(AvifParts::kCodedAt) +
-             be32(length);
-    dimg = dimg + be16(2 + i);
-    parts.uses = parts.uses + be16(2 + i) + Bytes{2, 1, 0x82};
+    const auto item = [&](Backwards list) { return list == backwards ? 1 + cells - i : 2 + i; };
+    parts.names = parts.names + avif_name(item(Backwards::names), "av01");
+    places = places + be16(item(Backwards::places)) + be16(0) + be16(0) + be16(1) +
+             be32(AvifParts::kCodedAt) + be32(length);
+    dimg = dimg + be16(item(Backwards::references));
+    parts.uses = parts.uses + be16(item(Backwards::uses)) + Bytes{2, 1, 0x82};
   }
   parts.name_count = parts.use_count = 1 + cells;
   parts.places = avif_full_box("iloc", 1, be16(0x4400) + be16(1 + cells) + places);
@@ -548,6 +553,17 @@ AvifParts alpha_parts(Size size, int alphas) {
   parts.name_count = parts.use_count = count;
   parts.places = avif_full_box("iloc", 0, be16(0x4400) + be16(count) + places);
   return parts;
+}
+
+// Versions of libavif differ about which order counts: those before 1.1 gave the cells to other
+// places than Pillow 13 does.
+TEST(Avif, CellsComeInTheOrderOfTheirItems) {
+  for (const Backwards list :
+       {Backwards::references, Backwards::names, Backwards::places, Backwards::uses}) {
+    const DecodeStatus status = check(grid_parts(1, 2, {46, 17}, kSize, list).file());
+    EXPECT_EQ(status.code, DecodeCode::unsupported) << static_cast<int>(list);
+    EXPECT_NE(status.message.find("in another order"), std::string::npos) << status.message;
+  }
 }
 
 TEST(Avif, AlphaIsAPictureOfTheSameSize) {

@@ -160,7 +160,7 @@ TEST(CropDecoder, LeavesOtherKindsToLibjpeg) {
   EXPECT_TRUE(decodes({}));
   EXPECT_TRUE(decodes({}, Filter::bicubic));  // as under the exact policies
   EXPECT_TRUE(decodes({.progressive = true}));
-  EXPECT_FALSE(decodes({.progressive = true, .scans_kept = 9}));  // libjpeg smooths those
+  EXPECT_FALSE(decodes({.progressive = true, .scans_kept = 9}));  // which refuses them
   EXPECT_FALSE(decodes({.interleaved = false}));
   for (const bool progressive : {false, true}) {
     EXPECT_FALSE(decodes({.progressive = progressive, .arithmetic = true}));

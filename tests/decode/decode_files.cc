@@ -1,9 +1,10 @@
 // Decodes files for scripts that compare stoker with other decoders or with itself:
-//   decode_files used|fresh
+//   decode_files used|fresh [MAX_PIXELS]
 // uses one decoder for all files, or one for each. A line of standard input is a path. The output
 // is a line, "code width height crop message", and if the code is "ok" the height * width * 3 bytes
 // of RGB. `crop` is a digest of small crops under both policies, "-" if one is refused.
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -17,13 +18,11 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMaxPixels = 4'000'000;
-
 class Decoders {
  public:
-  Decoders()
-      : exact_({.exif = ExifPolicy::ignore, .max_pixels = kMaxPixels}),
-        fast_({.pixels = PixelPolicy::fast, .exif = ExifPolicy::apply, .max_pixels = kMaxPixels}) {}
+  explicit Decoders(int64_t max_pixels)
+      : exact_({.exif = ExifPolicy::ignore, .max_pixels = max_pixels}),
+        fast_({.pixels = PixelPolicy::fast, .exif = ExifPolicy::apply, .max_pixels = max_pixels}) {}
 
   void answer(const std::vector<uint8_t>& file) {
     ImageInfo info;
@@ -57,10 +56,10 @@ class Decoders {
   ImageDecoder exact_, fast_;
 };
 
-int run(bool fresh) {
+int run(bool fresh, int64_t max_pixels) {
   std::optional<Decoders> decoders;
   for (std::string path; std::getline(std::cin, path);) {
-    if (fresh || !decoders) decoders.emplace();
+    if (fresh || !decoders) decoders.emplace(max_pixels);
     decoders->answer(read_file(path));
     std::cout.flush();
   }
@@ -71,11 +70,12 @@ int run(bool fresh) {
 }  // namespace stoker
 
 int main(int argc, char** argv) {
-  const std::string how = argc == 2 ? argv[1] : "";
-  if (how != "used" && how != "fresh") {
-    std::fprintf(stderr, "usage: decode_files used|fresh\n");
+  const std::string how = argc == 2 || argc == 3 ? argv[1] : "";
+  const int64_t max_pixels = argc == 3 ? std::strtoll(argv[2], nullptr, 10) : 4'000'000;
+  if ((how != "used" && how != "fresh") || max_pixels <= 0) {
+    std::fprintf(stderr, "usage: decode_files used|fresh [MAX_PIXELS]\n");
     return 2;
   }
   std::ios::sync_with_stdio(false);
-  return stoker::run(how == "fresh");
+  return stoker::run(how == "fresh", max_pixels);
 }

@@ -220,7 +220,6 @@ TEST(ExactPolicy, FallsBackToLibjpegWhereItMust) {
   LibjpegPath oracle(kMaxPixels);
   const CropSpec spec{{3, 4, 50, 40}, {31, 29}, {0, 0, 31, 29}, true};
   const std::vector<JpegKind> kinds = {{},
-                                       {.progressive = true, .scans_kept = 5},
                                        {.progressive = true, .arithmetic = true},
                                        {.colours = JpegColours::cmyk},
                                        {.sampling_x = 4}};

@@ -38,6 +38,18 @@ TEST(Jpeg2000, InfoNeedsNoOpencv) {
   }
 }
 
+// Any box may have a length of 64 bits.
+TEST(Jpeg2000, BoxesMayHaveLongLengths) {
+  Bytes file = variant("rgb_reversible.jp2");
+  const auto codestream = static_cast<ptrdiff_t>(find(file, {'j', 'p', '2', 'c'})) - 4;
+  const Bytes box{0, 0, 0, 1, 'x', 'm', 'l', ' ', 0, 0, 0, 0, 0, 0, 0, 18, '<', '>'};
+  file.insert(file.begin() + codestream, box.begin(), box.end());
+  ImageInfo info;
+  EXPECT_TRUE(ImageDecoder().info(file, info).ok());
+  file[static_cast<size_t>(codestream) + 15] = 15;  // less than the box's own head
+  EXPECT_FALSE(ImageDecoder().info(file, info).ok());
+}
+
 TEST(Jpeg2000, EveryTruncationIsSeen) {
   for (const char* name : {"rgb_reversible.jp2", "rgb_tiles.jp2", "rgb_bare.jp2"}) {
     const Bytes file = variant(name);

@@ -140,8 +140,15 @@ TEST(Orientation, NonsenseIsNoOrientation) {
   bytes[7] = 0xff;  // a directory outside
   EXPECT_EQ(exif_orientation(bytes), 1);
   bytes = block(6);
-  bytes[14] = 2;  // two values
+  bytes[14] = 2;  // two values, of which Pillow takes the first
+  EXPECT_EQ(exif_orientation(bytes), 6);
+  bytes[14] = 0;
   EXPECT_EQ(exif_orientation(bytes), 1);
+  bytes[14] = 3;  // three do not lie in the entry, which then has their place
+  EXPECT_EQ(exif_orientation(bytes), 1);
+  bytes[18] = static_cast<uint8_t>(bytes.size());
+  bytes.insert(bytes.end(), {3, 0, 1, 0, 1, 0});
+  EXPECT_EQ(exif_orientation(bytes), 3);
 }
 
 TEST(Orientation, HostileBlocksAreSafe) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <random>
 
+#include "decode/image_decoder.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/progressive_scripts.h"
 
@@ -192,6 +193,31 @@ TEST_F(ProgressiveFiles, OnlyCompleteOnesAreTaken) {
   }
 }
 
+// High frequencies may be left out: libjpeg-turbo guesses the first nine at most.
+TEST_F(ProgressiveFiles, LibjpegDecodesFilesWithoutHighFrequencies) {
+  const auto with_last = [&](int last, int low) {
+    return recoded(
+        {{{0, 1, 2}, 0, 0, 0, 0}, {{0}, 1, last, 0, low}, {{1}, 1, 63, 0, 0}, {{2}, 1, 63, 0, 0}});
+  };
+  ImageDecoder decoder;
+  const Box box{20, 9, 30, 31};
+  Pixels out({30, 31});
+  const auto decode = [&](const Bytes& file) {
+    EXPECT_FALSE(takes(file));
+    return decoder.decode(file, plain_crop(box), out.view()).code;
+  };
+  const Bytes file = with_last(9, 0);
+  ASSERT_EQ(decode(file), DecodeCode::ok);
+  const Pixels whole = decode_whole_jpeg(file);
+  for (int y = 0; y < box.height; ++y) {
+    EXPECT_TRUE(
+        std::equal(out.pixel(0, y), out.pixel(0, y) + 3 * box.width, whole.pixel(box.x, box.y + y)))
+        << y;
+  }
+  EXPECT_EQ(decode(with_last(8, 0)), DecodeCode::truncated);
+  EXPECT_EQ(decode(with_last(63, 1)), DecodeCode::truncated);
+}
+
 // libjpeg's encoder writes no such files, so scans are copied within a file.
 TEST_F(ProgressiveFiles, ScansOutOfOrderAreLeftToLibjpeg) {
   const Bytes file = recoded({{{0, 1, 2}, 0, 0, 0, 0},
@@ -226,7 +252,7 @@ TEST_F(ProgressiveFiles, ScansOutOfOrderAreLeftToLibjpeg) {
   EXPECT_FALSE(takes(with({1, 0, 2, 3, 4})));     // AC before DC
   EXPECT_FALSE(takes(with({0, 1, 2, 2, 3, 4})));  // the same bits twice
   EXPECT_FALSE(takes(with({0, 0, 1, 2, 3, 4})));
-  EXPECT_FALSE(takes(with({0, 1, 2, 3})));  // libjpeg smooths it
+  EXPECT_FALSE(takes(with({0, 1, 2, 3})));
 }
 
 TEST_F(ProgressiveFiles, MoreScansThanTheLimitAreLeftToLibjpeg) {

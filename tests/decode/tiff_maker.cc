@@ -77,11 +77,25 @@ void set_fields(TIFF* tiff, const TiffKind& kind) {
   TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, kind.samples);
   TIFFSetField(tiff, TIFFTAG_COMPRESSION, kind.compression);
   TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC,
-               kind.samples == 1 ? PHOTOMETRIC_MINISBLACK : PHOTOMETRIC_RGB);
+               kind.has_palette   ? PHOTOMETRIC_PALETTE
+               : kind.samples < 3 ? PHOTOMETRIC_MINISBLACK
+                                  : PHOTOMETRIC_RGB);
   TIFFSetField(tiff, TIFFTAG_PLANARCONFIG,
                kind.is_separate ? PLANARCONFIG_SEPARATE : PLANARCONFIG_CONTIG);
   if (kind.has_differences) TIFFSetField(tiff, TIFFTAG_PREDICTOR, PREDICTOR_HORIZONTAL);
   if (kind.is_bit_reversed) TIFFSetField(tiff, TIFFTAG_FILLORDER, FILLORDER_LSB2MSB);
+  if (kind.has_palette) {
+    std::vector<uint16_t> red(256), green(256), blue(256, 7 << 8);
+    for (size_t i = 0; i < red.size(); ++i) {
+      red[i] = static_cast<uint16_t>(i << 8);
+      green[i] = static_cast<uint16_t>((255 - i) << 8);
+    }
+    TIFFSetField(tiff, TIFFTAG_COLORMAP, red.data(), green.data(), blue.data());
+  }
+  if (kind.samples == 2) {
+    const auto extra = static_cast<uint16_t>(kind.extra);
+    TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, &extra);
+  }
   if (kind.samples == 4) {
     const uint16_t alpha = EXTRASAMPLE_UNASSALPHA;
     TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, &alpha);

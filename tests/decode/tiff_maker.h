@@ -10,7 +10,7 @@ namespace stoker {
 
 struct TiffKind {
   Size size;
-  int samples = 3;  // per pixel: 1 gray, 3 RGB, 4 RGB and alpha
+  int samples = 3;  // per pixel: 1 gray, 2 gray and `extra`, 3 RGB, 4 RGB and alpha
   int bits = 8;
   int compression = 1;  // a number of tiff.h
   bool has_differences = false;
@@ -20,6 +20,8 @@ struct TiffKind {
   bool is_big = false;       // BigTIFF
   bool is_big_endian = false;
   bool is_bit_reversed = false;  // FillOrder 2
+  int extra = 0;                 // what the second sample of gray is, a number of tiff.h
+  bool has_palette = false;      // colour i is (i, 255 - i, 7), instead of gray
 };
 
 // Whether this libtiff can write the compression.

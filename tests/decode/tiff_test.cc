@@ -10,6 +10,7 @@
 
 #include "decode/codec/packbits.h"
 #include "decode/image_decoder.h"
+#include "decode/orientation.h"
 #include "tests/decode/pixels.h"
 #include "tests/decode/png_maker.h"
 #include "tests/decode/process_memory.h"
@@ -94,6 +95,39 @@ TEST(Tiff, EveryLayoutHasThePixelsThatWereWritten) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+// A second sample of gray or of a palette's index, without a meaning or alpha, does not show.
+TEST(Tiff, ASecondSampleIsLeftOut) {
+  const Size size{23, 9};
+  for (const bool has_palette : {false, true}) {
+    for (const int extra : {EXTRASAMPLE_UNSPECIFIED, EXTRASAMPLE_UNASSALPHA}) {
+      for (const int compression : {COMPRESSION_NONE, COMPRESSION_LZW}) {
+        const TiffKind kind{.size = size,
+                            .samples = 2,
+                            .compression = compression,
+                            .extra = extra,
+                            .has_palette = has_palette};
+        std::vector<uint16_t> samples;
+        const Bytes file = make_tiff(kind, 4, samples);
+        Bytes pixels, expected;
+        for (size_t i = 0; i < samples.size(); i += 2) {
+          const auto value = static_cast<uint8_t>(samples[i]);
+          const auto other = static_cast<uint8_t>(255 - value);
+          expected.insert(expected.end(),
+                          {value, has_palette ? other : value, has_palette ? uint8_t{7} : value});
+        }
+        const DecodeStatus status = decode(file, {0, 0, size.width, size.height}, pixels);
+        ASSERT_TRUE(status.ok()) << status.message;
+        EXPECT_EQ(pixels, expected) << has_palette << extra << compression;
+      }
+    }
+  }
+  std::vector<uint16_t> samples;
+  Bytes pixels;
+  const TiffKind multiplied{.size = size, .samples = 2, .extra = EXTRASAMPLE_ASSOCALPHA};
+  EXPECT_EQ(decode(make_tiff(multiplied, 4, samples), {0, 0, 9, 9}, pixels).code,
+            DecodeCode::unsupported);
 }
 
 TEST(Tiff, BilevelLines) {
@@ -486,6 +520,21 @@ Bytes small_file(const Promise& promise) {
 
 std::vector<std::pair<uint16_t, uint32_t>> rgb_tags(Size size, uint32_t compression) {
   return {{256, size.width}, {257, size.height}, {258, 8}, {259, compression}, {262, 2}, {277, 3}};
+}
+
+// As Pillow, which turns by every type of integer but BYTE.
+TEST(Tiff, TurnsByIntegersThatAreNoBytes) {
+  Promise promise{.tags = rgb_tags({4, 5}, 1)};
+  promise.tags.push_back({274, 6});
+  for (const uint8_t type : {1, 2, 3, 4, 6, 7, 8, 9, 13}) {
+    Bytes file = small_file(promise);
+    entry_of(file, 274)[2] = type;
+    ImageInfo info;
+    ASSERT_TRUE(ImageDecoder({.exif = ExifPolicy::apply}).info(file, info).ok());
+    const bool is_turned = type != 1 && type != 2 && type != 7;
+    EXPECT_EQ(info.size, (is_turned ? Size{5, 4} : Size{4, 5})) << int{type};
+    EXPECT_EQ(exif_orientation(file), is_turned ? 6 : 1) << int{type};
+  }
 }
 
 // A stream that goes on after the pixels, or whose checksum is wrong, is damage.

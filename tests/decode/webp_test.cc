@@ -106,6 +106,34 @@ Bytes part_of(const Bytes& pixels, Box inner, Box crop) {
   return part;
 }
 
+// A lossless picture of one colour whose numbers are 0 or 1: each of its five codes has one symbol.
+TEST(Webp, OneColourTakesEightBytes) {
+  uint64_t bits = 0;
+  int count = 0;
+  const auto put = [&](uint64_t value, int size) {
+    bits |= value << count;
+    count += size;
+  };
+  put(0x2f, 8);
+  put(99, 14);  // width - 1
+  put(79, 14);
+  put(0, 4);  // no alpha, version 0
+  put(0, 3);  // no transform, no cache of colours, one set of codes
+  for (const uint64_t symbol : {1, 0, 1, 1, 0}) put(1 | symbol << 3, 4);  // green, red, blue ...
+  Bytes pixels, data, file{'R', 'I', 'F', 'F', 20, 0, 0, 0, 'W', 'E', 'B', 'P'};
+  add(data, static_cast<uint32_t>(bits), 4);
+  add(data, static_cast<uint32_t>(bits >> 32), 4);
+  add_chunk(file, "VP8L", data);
+  const Box crop{90, 10, 10, 70};
+  const DecodeStatus status = decode(file, crop, pixels);
+  ASSERT_TRUE(status.ok()) << status.message;
+  EXPECT_EQ(pixels, part_of(whole_by_libwebp(file), {0, 0, 100, 80}, crop));
+  EXPECT_EQ(Bytes(pixels.begin(), pixels.begin() + 3), (Bytes{0, 1, 1}));
+  file[16] = 7;  // a byte less, which the codes need
+  file.pop_back();
+  EXPECT_FALSE(decode(file, crop, pixels).ok());
+}
+
 TEST(Webp, PartsHaveThePixelsOfTheWhole) {
   std::mt19937 random(1);
   for (uint32_t round = 0; round < 60; ++round) {

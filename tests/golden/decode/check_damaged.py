@@ -3,6 +3,7 @@
 each file, and of Pillow.
 
   check_damaged.py --decoder build/tests/decode/decode_files [--files N] [--seed S] [--keep DIR]
+  check_damaged.py --decoder build/tests/decode/decode_files --as-they-are DIR...    # every file of folders, undamaged
 
 The seeds are made here, by Pillow and by make_variants.py. Damage: bits flipped, bytes changed, cut out, doubled and
 swapped, the end cut off, pieces of two files joined. malloc gives the two decoders memory with different bytes (glibc's
@@ -129,6 +130,31 @@ def with_whole_checksums(png):
     return bytes(out) + png[at:]
 
 
+def damaged_files(count, rng):
+    by_format = collections.defaultdict(list)
+    for kind, data in seeds():
+        by_format[kind].append(data)
+    kinds = ["jpg", "jpg", "png", "bmp", "webp", "tif", "tif", "gif", "jp2", "pnm"]
+    kinds += ["avif"] if "avif" in by_format else []
+    for number in range(count):
+        kind = rng.choice(kinds)
+        data = rng.choice(by_format[kind])
+        other = rng.choice(by_format[rng.choice((kind, rng.choice(list(by_format))))])
+        if rng.randrange(20) != 0:  # some stay intact
+            data = damage(data, other, rng)
+        if kind == "png" and rng.randrange(4) != 0:
+            data = with_whole_checksums(data)
+        yield f"file {number}", kind, data
+
+
+def files_as_they_are(folders, rng):
+    paths = sorted(os.path.join(at, name) for folder in folders for at, _, names in os.walk(folder) for name in names)
+    rng.shuffle(paths)
+    for path in paths:
+        with open(path, "rb") as file:
+            yield path, path.rpartition(".")[2].lower(), file.read()
+
+
 def is_doubtful(image):
     """Pillow before 10 fills palettes up with shades of gray, and its result for a damaged fax depends on uninitialised
     memory. JPEG 2000 has no checksums, and versions of its library decode damaged data in different ways."""
@@ -138,15 +164,15 @@ def is_doubtful(image):
     return int(PIL.__version__.split(".")[0]) < 10 and (image.mode == "P" or is_fax)
 
 
-def pillow(data):
+def pillow(data, is_sound, max_pixels):
     """Returns (pixels, size), with None for doubtful pixels; or None if Pillow refuses the file."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             image = Image.open(io.BytesIO(data), formats=["JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF", "JPEG2000", "PPM", "AVIF"])
-            if image.size[0] * image.size[1] > 4_000_000:
+            if image.size[0] * image.size[1] > max_pixels:
                 return None
-            doubtful = is_doubtful(image)
+            doubtful = not is_sound and is_doubtful(image)
             image = image.convert("RGB")
         return None if doubtful else image.tobytes(), image.size
     except Exception:  # noqa: BLE001 - Pillow raises many kinds for damaged files
@@ -159,26 +185,17 @@ def main():
     parser.add_argument("--files", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep")
+    parser.add_argument("--as-they-are", nargs="+", metavar="DIR")
     args = parser.parse_args()
     rng = random.Random(args.seed)
-    by_format = collections.defaultdict(list)
-    for kind, data in seeds():
-        by_format[kind].append(data)
-    kinds = ["jpg", "jpg", "png", "bmp", "webp", "tif", "tif", "gif", "jp2", "pnm"]
-    kinds += ["avif"] if "avif" in by_format else []
-    decoders = DecoderProcess(args.decoder, "used", 0x55), DecoderProcess(args.decoder, "fresh", 0xA3)
+    files = files_as_they_are(args.as_they_are, rng) if args.as_they_are else damaged_files(args.files, rng)
+    max_pixels = 80_000_000 if args.as_they_are else 4_000_000
+    decoders = DecoderProcess(args.decoder, "used", 0x55, max_pixels), DecoderProcess(args.decoder, "fresh", 0xA3, max_pixels)
     counts, faults, reasons = collections.Counter(), collections.Counter(), collections.Counter()
     saved_stderr = os.dup(2)
     null = os.open(os.devnull, os.O_WRONLY)
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(args.files):
-            kind = rng.choice(kinds)
-            data = rng.choice(by_format[kind])
-            other = rng.choice(by_format[rng.choice((kind, rng.choice(list(by_format))))])
-            if rng.randrange(20) != 0:  # some stay intact
-                data = damage(data, other, rng)
-            if kind == "png" and rng.randrange(4) != 0:
-                data = with_whole_checksums(data)
+        for number, (name, kind, data) in enumerate(files):
             path = os.path.join(folder, f"{number}.{kind}")
             with open(path, "wb") as file:
                 file.write(data)
@@ -190,7 +207,7 @@ def main():
                 fault = "memory"
             else:
                 os.dup2(null, 2)  # libtiff prints
-                theirs = pillow(data)
+                theirs = pillow(data, args.as_they_are is not None, max_pixels)
                 os.dup2(saved_stderr, 2)
                 ours = used[0].startswith("ok ")
                 counts[kind, ours, theirs is not None] += 1
@@ -203,16 +220,16 @@ def main():
             if fault is None:
                 continue
             faults[fault] += 1
-            print(f"{fault}: file {number} of seed {args.seed} ({kind}): {used and used[0].strip()}")
+            print(f"{fault}: {name} of seed {args.seed} ({kind}): {used and used[0].strip()}")
             if args.keep:
                 os.makedirs(args.keep, exist_ok=True)
                 with open(os.path.join(args.keep, f"{fault}-{args.seed}-{number}.{kind}"), "wb") as file:
                     file.write(data)
             if fault == "ended":
                 break
-    print(f"Pillow {PIL.__version__}; {args.files} files of seed {args.seed}; faults: {dict(faults) or 'none'}")
+    print(f"Pillow {PIL.__version__}; {counts.total() + faults['ended'] + faults['memory']} files of seed {args.seed}; faults: {dict(faults) or 'none'}")
     print(f"{'':6}{'both accept':>13}{'both refuse':>13}{'stoker alone':>14}{'Pillow alone':>14}")
-    for kind in dict.fromkeys(kinds):
+    for kind in sorted({key[0] for key in counts}):
         columns = [counts[kind, *key] for key in ((True, True), (False, False), (True, False), (False, True))]
         print(f"{kind:6}{columns[0]:13}{columns[1]:13}{columns[2]:14}{columns[3]:14}")
     print("why stoker refuses what Pillow reads:")

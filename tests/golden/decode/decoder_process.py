@@ -6,10 +6,10 @@ import subprocess
 class DecoderProcess:
     """Runs decode_files; glibc's malloc fills memory with `perturb` (MALLOC_PERTURB_), so that unwritten memory is noticed."""
 
-    def __init__(self, program, how, perturb):
+    def __init__(self, program, how, perturb, max_pixels=4_000_000):
         environment = {**os.environ, "MALLOC_PERTURB_": str(perturb)}
         self.process = subprocess.Popen(
-            [program, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+            [program, how, str(max_pixels)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
         )
 
     def decode(self, path):
