@@ -26,6 +26,11 @@ std::string text_of(const Array& array) {
   return "stoker.Array((" + shape + "), " + array.type_name() + ", " + array.device_name() + ")";
 }
 
+// Returns NumPy's array on the same memory, which the array then keeps.
+nb::object numpy_of(nb::handle array) {
+  return nb::module_::import_("numpy").attr("asarray")(array);
+}
+
 Array on_host(const Array& array) {
   if (array.on_host()) return array;
   Unlocked unlocked;
@@ -40,7 +45,10 @@ void bind_array(nb::module_& module) {
                     "decode() give.\n\n"
                     "Take it without a copy by torch.from_dlpack(a), jax.numpy.from_dlpack(a), "
                     "cupy.from_dlpack(a), or, on the host, numpy.asarray(a). What is taken keeps "
-                    "the memory: a batch's slot is not filled again before all of it is gone.")
+                    "the memory: a batch's slot is not filled again before all of it is gone.\n\n"
+                    "a[i], a[2:5, :, 0] and iterating give what NumPy's array gives, of the same "
+                    "memory: for a look at the values, a plot, a print. Like numpy(), they raise "
+                    "TypeError for arrays on a GPU, which cpu() copies, and for bfloat16.")
       .def_prop_ro("shape", shape_of, "Extents, as a tuple of int.",
                    nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro(
@@ -52,6 +60,21 @@ void bind_array(nb::module_& module) {
       .def_prop_ro("device", &Array::device_name, "'cpu' or 'cuda:N'.")
       .def("cpu", on_host,
            "The array itself if it is on the host, else a copy there. Blocks until it is there.")
+      .def("numpy", numpy_of,
+           "The same memory as NumPy's array; numpy.asarray(a) does the same. TypeError: it is on "
+           "a GPU, or bfloat16.",
+           nb::sig("def numpy(self) -> numpy.typing.NDArray[typing.Any]"))
+      .def(
+          "tolist", [](nb::handle array) { return nb::object(numpy_of(array).attr("tolist")()); },
+          "The values as nested lists of Python's numbers. TypeError: as numpy().",
+          nb::sig("def tolist(self) -> list[typing.Any]"))
+      .def(
+          "__getitem__",
+          [](nb::handle array, nb::handle key) { return nb::object(numpy_of(array)[key]); },
+          "numpy()[key].", nb::sig("def __getitem__(self, key: typing.Any, /) -> typing.Any"))
+      .def(
+          "__iter__", [](nb::handle array) { return nb::iter(numpy_of(array)); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[typing.Any]"))
       .def("__len__", [](const Array& array) { return array.shape.at(0); })
       .def("__repr__", text_of)
       .def(

@@ -176,6 +176,18 @@ void bind_source(nb::module_& module) {
           "__deepcopy__", [](nb::handle source, nb::handle) { return nb::borrow(source); },
           "memo"_a, nb::sig("def __deepcopy__(self, memo: object) -> Source"))
       .def(
+          "__repr__",
+          [](nb::handle source) {
+            return nb::module_::import_("stoker._shown").attr("source_text")(source);
+          },
+          nb::sig("def __repr__(self) -> str"))
+      .def(
+          "_repr_html_",
+          [](nb::handle source) {
+            return nb::module_::import_("stoker._shown").attr("source_html")(source);
+          },
+          nb::sig("def _repr_html_(self) -> str"))
+      .def(
           "__reduce__",
           [](nb::handle source) {
             return nb::module_::import_("stoker._recipe").attr("reduce")(source);

@@ -129,6 +129,10 @@ _GONE = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__all__", "__doc__", "__file__", "__version__"])
+
+
 def __getattr__(name: str) -> object:
     if name in _GONE:
         raise AttributeError(f"stoker.{name}() is {_GONE[name]} now")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from stoker._batch import Batch
 from stoker._loader import Loader
+from stoker._shown import adapter_html
 
 
-def with_one_view(loader: Loader) -> Loader:
+Item = TypeVar("Item")
+
+
+def with_one_view(loader: Loader[Any]) -> Loader[Any]:
     """Returns it. ValueError: it has several views, which an adapter does not hand on."""
     if loader.views > 1:
         loader.close()
@@ -43,16 +47,22 @@ class Form:
         """The argument on_batch of the Loader."""
         return None if self._on_batch is None else self
 
-    def epoch(self, loader: Loader) -> Iterator[Any]:
+    def epoch(self, loader: Loader[Any]) -> Iterator[Any]:
         """Begins an epoch of what this makes. REQUIRES: `loader` was made with for_loader."""
         batches = iter(loader)
         return map(self, batches) if self._on_batch is None else batches
 
 
-class Adapter:
-    """Derived classes set `loader`."""
+class Adapter(Generic[Item]):
+    """Derived classes set `loader`, and yield `Item`s."""
 
-    loader: Loader
+    loader: Loader[Any]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__qualname__}: {self.loader!r}>"
+
+    def _repr_html_(self) -> str:
+        return adapter_html(self, self.loader)
 
     def __len__(self) -> int:
         """Returns the number of batches of an epoch."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from stoker import _core
 
 
 class Batch:
-    """Rows of one step: images, labels, weights, targets and ids.
+    """Rows of one step: images, labels, weights, targets and ids. `images, labels = batch` takes
+    the first two: with them alone, rows of weight 0 count like the others.
 
     The images stay where they were decoded to, or in a slot on a GPU. That memory is not filled
     again before this object and everything made from its arrays (tensors, NumPy views) are gone, or
@@ -119,6 +120,11 @@ class Batch:
     def __len__(self) -> int:
         """Returns the number of rows, which is always the Loader's batch_size."""
         return self._leased().ids.shape[0]
+
+    def __iter__(self) -> Iterator[_core.Array]:
+        """images and labels, and not the rows."""
+        leased = self._leased()
+        return iter((leased.images, leased.labels))
 
     def __repr__(self) -> str:
         what = "released" if self._batch is None else f"{self.valid} of {len(self)} rows count"

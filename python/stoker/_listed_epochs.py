@@ -26,7 +26,7 @@ class ListedEpochs:
         self._epoch: int | None = None
         self.pending: dict[str, Any] | None = None  # the state that the next loop continues
 
-    def begin(self, loader: Loader) -> None:
+    def begin(self, loader: Loader[Any]) -> None:
         """Moves to the epoch that is next. ValueError: the state is not of such an epoch."""
         state, self.pending = self.pending, None
         jump, self._epoch = self._epoch, None

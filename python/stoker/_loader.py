@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from stoker import _core
 from stoker._batch import Batch
@@ -26,20 +26,32 @@ from stoker._orders import Order, steps_per_epoch
 from stoker._prepared_feed import PreparedFeed
 from stoker._recipe import readers_of
 from stoker._remote import Crew, Form, Workers, job_of
+from stoker._shown import loader_html
 from stoker._state import place_of, state_of
 from stoker.augment import Augment, make_spec
 
-_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+# What a loop gets. Its default, which only type checkers know, needs no typing_extensions here.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Item = TypeVar("Item", default=Batch)
+else:
+    from typing import TypeVar
+
+    Item = TypeVar("Item")
+
+_open_loaders: weakref.WeakSet[Loader[Any]] = weakref.WeakSet()
 _ENDED_BY_A_NEWER_ONE = (
     "this loop over the Loader was ended by a newer one (or by set_epoch() or load_state_dict()): "
     "a Loader has one position"
 )
 
 
-class Loader:
+class Loader(Generic[Item]):
     """Feeds batches of `source` to one device. `for batch in loader` is one epoch; the feed
     continues after it, so that the next epoch begins without a gap. Reading starts with the
-    construction.
+    construction, in the Loader's threads. To type checkers it is a Loader[Batch], or with on_batch
+    a Loader of what that returns.
 
     The data
         source: stoker.folder(), open(), subset(), ...; or several in a stoker.blend().
@@ -161,7 +173,7 @@ class Loader:
         max_bad: float = 0.05,
         quarantine: str | os.PathLike[str] | None = None,
         metadata: Callable[[str, int], Any] | None = None,
-        on_batch: Callable[[Batch], Any] | None = None,
+        on_batch: Callable[[Batch], Item] | None = None,
         on_batch_ahead: int = 1,
     ):
         source, order = _source_and_order(source, order, shuffle)
@@ -256,7 +268,7 @@ class Loader:
         """Returns the number of batches of an epoch on this rank; it is the same on every rank."""
         return self._feed.get().steps_per_epoch
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Item]:
         """Begins an epoch, of Batches or of what on_batch makes of them: the next one, or after
         load_state_dict() the rest of the epoch of the state.
 
@@ -393,7 +405,7 @@ class Loader:
             self._crew.close()
         self._uses.clear()
 
-    def __enter__(self) -> Loader:
+    def __enter__(self) -> Loader[Item]:
         return self
 
     def __exit__(
@@ -410,6 +422,9 @@ class Loader:
             f"<stoker.Loader of {samples} in batches of {self.batch_size} on {self._device}: "
             f"{self._feed}>"
         )
+
+    def _repr_html_(self) -> str:
+        return loader_html(self)
 
     def __reduce__(self) -> Any:
         raise TypeError("a Loader cannot be pickled: make one in the process that uses it")

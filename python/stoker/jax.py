@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -38,9 +38,20 @@ class BatchWithTargets(NamedTuple):
     targets: dict[str, jax.Array]  # by name, (batch_size, ...)
 
 
-class Loader(Adapter):
+# What a loop gets; see stoker._loader.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Item = TypeVar("Item", default=Batch)
+else:
+    from typing import TypeVar
+
+    Item = TypeVar("Item")
+
+
+class Loader(Adapter[Item]):
     """Yields an epoch in every loop: a Batch each, or a BatchWithTargets if the source has targets
-    (stoker.with_targets()).
+    (stoker.with_targets()), which type checkers are told by `train: Loader[BatchWithTargets] = `.
 
     batch_size: rows of all devices and processes together; must be a multiple of the devices.
     sharding: of an array's first axis; default: jax.sharding.NamedSharding over all devices.
@@ -57,7 +68,7 @@ class Loader(Adapter):
         *,
         batch_size: int,
         sharding: jax.sharding.Sharding | None = None,
-        on_batch: Callable[[Any], Any] | None = None,
+        on_batch: Callable[[Any], Item] | None = None,
         **options: Any,
     ):
         if sharding is None:
@@ -81,7 +92,7 @@ class Loader(Adapter):
             )
         )
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Item]:
         # The epoch begins here and not at the first next(), so that the loop begins where it is
         # written.
         return self._form.epoch(self.loader)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import keras
 import numpy as np
@@ -25,7 +25,18 @@ from stoker._loader import Loader
 __all__ = ["Dataset"]
 
 
-class Dataset(keras.utils.PyDataset):
+# What fit() gets; see stoker._loader.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Item = TypeVar("Item", default=tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]])
+else:
+    from typing import TypeVar
+
+    Item = TypeVar("Item")
+
+
+class Dataset(keras.utils.PyDataset, Generic[Item]):  # type: ignore[misc]
     """Batches (images, labels), or (images, targets) with target=, on the host, as NumPy arrays
     that belong to the caller; the backend moves them to its device. Only rows that count are
     included, so that every sample counts once in any metric: an epoch's last batch may be smaller.
@@ -47,7 +58,7 @@ class Dataset(keras.utils.PyDataset):
         *,
         batch_size: int = 32,
         target: str | Sequence[str] | None = None,
-        on_batch: Callable[[Any], Any] | None = None,
+        on_batch: Callable[[Any], Item] | None = None,
         **options: Any,
     ):
         super().__init__(workers=1)  # stoker's own threads do the work
@@ -72,11 +83,11 @@ class Dataset(keras.utils.PyDataset):
     def __len__(self) -> int:
         return len(self.loader)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> Item:
         """Returns the next batch, whatever the index: Keras asks for each of them once per
         epoch."""
         try:
-            batch = next(self._batches or self._begin())
+            batch: Item = next(self._batches or self._begin())
         except StopIteration:
             given = f"the epoch's {len(self)} batches were given"
             raise IndexError(f"batch {index}: {given}") from None

@@ -12,13 +12,13 @@ no worker processes and no pickling.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import (
+    Dataset,
     DistributedSampler,
     RandomSampler,
     Sampler,
@@ -32,63 +32,30 @@ from torch.utils.data import (
 from stoker._adapter import Adapter, Form
 from stoker._batch import Batch
 from stoker._blend import Blend
-from stoker._core import Source
+from stoker._core import Source, usable_cores
+from stoker._image_folder import ImageFolder, is_torchvisions, of_torchvisions, refusal
 from stoker._listed_epochs import ListedEpochs
 from stoker._loader import Loader
 from stoker._options import DrawnSeed
 from stoker._orders import weighted
-from stoker._sources import folder
 from stoker._torchvision import Plan, from_torchvision
 from stoker._views import subset
 
 __all__ = ["DataLoader", "ImageFolder", "Plan", "from_torchvision", "to_torchvision"]
 
 
-class ImageFolder:
-    """root/CLASS/**/FILE and a transform of torchvision: the samples, order and labels of
-    torchvision's ImageFolder. Raises what stoker.folder() raises; ValueError for a transform that
-    stoker does not support, with its name. A DataLoader is made from it; it does not read single
-    samples.
-    """
+# What a loop gets; see stoker._loader.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-    def __init__(self, root: str | os.PathLike[str], transform: Any = None):
-        self.plan = from_torchvision(transform)
-        if self.plan.size is None:
-            raise ValueError(
-                f"{transform!r} does not give rows of one size: end it with a RandomResizedCrop, a "
-                "CenterCrop, a RandomCrop or Resize((height, width))"
-            )
-        self.root = os.fspath(root)
-        self.transform = transform
-        self.source = folder(root)
-        self.classes = list(self.source.classes)
-        self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
+    Item = TypeVar("Item", default=tuple[torch.Tensor, torch.Tensor])
+else:
+    from typing import TypeVar
 
-    @property
-    def targets(self) -> list[int]:
-        return self.source.labels()
-
-    @property
-    def samples(self) -> list[tuple[str, int]]:
-        paths = (os.path.join(self.root, self.source.name(i)) for i in range(len(self)))
-        return list(zip(paths, self.targets, strict=True))
-
-    imgs = samples
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def __reduce__(self) -> Any:
-        # torch.save() of a data set keeps the path and the transform, not the list of files.
-        return type(self), (self.root, self.transform)
-
-    def __repr__(self) -> str:
-        return (
-            f"ImageFolder of {len(self)} samples, {len(self.classes)} classes\n{self.transform!r}"
-        )
+    Item = TypeVar("Item")
 
 
-class DataLoader(Adapter):
+class DataLoader(Adapter[Item]):
     """Yields (images, labels), or (images, labels, targets) if the source has targets besides its
     labels: a dict of tensors by name (stoker.with_targets()), with mix_label and mix_weight if rows
     are mixed (stoker.augment.mix()). With stoker.augment.views() images is a list of tensors, one
@@ -96,9 +63,13 @@ class DataLoader(Adapter):
     damaged file's row is left out. The tensors may be kept for any time on the host; on a GPU the
     last `leases` (3) batches.
 
-    dataset: an ImageFolder of this module, or a stoker.Source or stoker.blend() (then give size=,
-        augment=, mean=, ...); or a Subset of PyTorch of one of the first two, as its random_split()
-        makes them, also a Subset of a Subset.
+    To type checkers an item is (Tensor, Tensor), or what on_batch returns; where there is more in
+    it, say so: `train: DataLoader[tuple[Tensor, Tensor, dict[str, Tensor]]] = DataLoader(...)`.
+
+    dataset: an ImageFolder of this module or of torchvision (its samples and transforms as they are
+        now), or a stoker.Source or stoker.blend() (then give size=, augment=, mean=, ...); or a
+        Subset of PyTorch of one of these but a blend, as its random_split() makes them, also a
+        Subset of a Subset.
     batch_size, shuffle, drop_last: as in PyTorch.
     sampler: one of PyTorch's; stoker takes what it asks for, and draws with its own random numbers.
         SequentialSampler, RandomSampler: with replacement, or with num_samples below the size of
@@ -113,7 +84,8 @@ class DataLoader(Adapter):
     num_workers: threads; None: one per core; 0: none.
     collate_fn: None or PyTorch's default_collate, which makes the same from samples.
     pin_memory, pin_memory_device, persistent_workers, prefetch_factor, in_order: accepted, without
-        effect.
+        effect. The attributes of these names say what is: batches on the host are in no pinned
+        memory, the threads stay from epoch to epoch, and no number of batches belongs to a worker.
     generator: the seed is drawn from it; default: the generator of the RandomSampler.
     seed: of order and augmentation; default: the DistributedSampler's, else drawn from PyTorch's
         generator, as PyTorch's DataLoader draws one: torch.manual_seed() fixes it.
@@ -125,20 +97,27 @@ class DataLoader(Adapter):
     options: others of stoker.Loader: pixels='fast', layout='channels_last', leases=, ...; order=
         in place of shuffle and sampler.
     Refused: batch_sampler, any other collate_fn; worker_init_fn and multiprocessing_context,
-    because
-        there are no worker processes; timeout, because nothing can time out.
+    because there are no worker processes; timeout, because nothing can time out.
 
     state_dict() and load_state_dict() are those of torchdata's StatefulDataLoader: exact even
     within an epoch, and only a few numbers. TypeError, ValueError: an argument that stoker does not
     support.
     """
 
-    #: None: batches are made in C++. (Lightning asks.)
-    batch_sampler = None
+    # What programs ask a DataLoader of PyTorch for.
+    batch_sampler = None  #: batches are made in C++
+    pin_memory = False
+    pin_memory_device = ""
+    persistent_workers = True
+    prefetch_factor = None
+    in_order = True
+    timeout = 0
+    worker_init_fn = None
+    multiprocessing_context = None
 
     def __init__(
         self,
-        dataset: ImageFolder | Source | Blend | Subset[Any],
+        dataset: ImageFolder | Source | Blend | Dataset[Any],
         batch_size: int = 1,
         shuffle: bool | None = None,
         sampler: Sampler[int] | None = None,
@@ -158,7 +137,7 @@ class DataLoader(Adapter):
         in_order: bool = True,
         device: str | torch.device = "cpu",
         seed: int | None = None,
-        on_batch: Callable[[Any], Any] | None = None,
+        on_batch: Callable[[Any], Item] | None = None,
         **options: Any,
     ):
         _refuse(batch_sampler, collate_fn, timeout, worker_init_fn, multiprocessing_context)
@@ -174,13 +153,13 @@ class DataLoader(Adapter):
                 "samples an epoch takes"
             )
         if sampler is None:
-            sampler = RandomSampler(dataset) if shuffle else SequentialSampler(dataset)
+            sized: Any = dataset
+            sampler = RandomSampler(sized) if shuffle else SequentialSampler(sized)
         self.dataset = dataset
         self.batch_size = batch_size
         self.sampler = sampler
-        self.drop_last = drop_last
-        self.num_workers = num_workers
-        self.collate_fn = collate_fn
+        self.num_workers = usable_cores() if num_workers is None else num_workers
+        self.collate_fn = default_collate
         self.generator = generator
         self._listed = None
         if has_order:
@@ -200,6 +179,7 @@ class DataLoader(Adapter):
             given["layout"] = "channels_last"  # the same shape
         if drop_last:
             given["last_batch"] = "drop"
+        self.drop_last: bool = given.get("last_batch") == "drop"
         given["seed"] = _seed(seed, generator, sampler)
         if self._listed is not None:
             given["seed"] = _of_this_rank(given["seed"], sampler)
@@ -217,7 +197,7 @@ class DataLoader(Adapter):
         )
         self._sampler_epoch = getattr(sampler, "epoch", None)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Item]:
         if self._listed is not None:
             self._listed.begin(self.loader)
             return self._epoch()
@@ -244,7 +224,7 @@ class DataLoader(Adapter):
         else:
             self._listed.load_state_dict(state)
 
-    def _epoch(self) -> Iterator[Any]:
+    def _epoch(self) -> Iterator[Item]:
         self._form.stream = _stream_of_thread(self._device)
         return _Epoch(self._form.epoch(self.loader))
 
@@ -322,10 +302,10 @@ def _plan_and_source(dataset: Any) -> tuple[dict[str, Any], Any]:
     if type(dataset) is Subset:  # a class derived from it may have a transform of its own
         plan, source = _plan_and_source(dataset.dataset)
         return plan, subset(source, dataset.indices)
-    raise TypeError(
-        f"dataset is {dataset!r}, must be a stoker.torch.ImageFolder or a stoker.Source, or a "
-        "Subset of one; stoker.dataset() makes a source of any object with __len__ and __getitem__"
-    )
+    if is_torchvisions(dataset):
+        read, source = of_torchvisions(dataset)
+        return read._asdict(), source
+    raise TypeError(refusal(dataset))
 
 
 def _refuse(

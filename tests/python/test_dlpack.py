@@ -101,6 +101,31 @@ def test_numpy_takes_them(batch):
     assert np.array(batch.images).flags.owndata
 
 
+def test_they_are_looked_at_as_numpys_are(batch):
+    images, labels = batch  # and not its rows
+    pixels, numbers = np.asarray(batch.images), np.asarray(batch.labels)
+    assert np.shares_memory(images.numpy(), pixels) and np.shares_memory(images[0], pixels)
+    assert (images[2:5, ::2, :, 0] == pixels[2:5, ::2, :, 0]).all()
+    assert (images[numbers > 4] == pixels[numbers > 4]).all()
+    assert labels.tolist() == numbers.tolist() == list(labels) and labels[-1] == numbers[-1]
+    assert [row.shape for row in images] == [(16, 16, 3)] * 8
+    with pytest.raises(IndexError):
+        images[8]
+
+
+def test_what_was_looked_at_keeps_the_memory(source):
+    with stoker.Loader(source, batch_size=8, shuffle=False) as loader:
+        before = [(batch.images[0], batch.images[0].copy()) for batch in loader]
+    assert all((kept == copy).all() for kept, copy in before)
+
+
+def test_numpy_has_no_bfloat16(source):
+    batch = next(iter(stoker.Loader(source, batch_size=8, dtype="bfloat16")))
+    for look in (lambda: batch.images[0], batch.images.tolist, lambda: list(batch.images)):
+        with pytest.raises(TypeError, match="NumPy has no bfloat16"):
+            look()
+
+
 def test_a_capsule_that_nobody_took_gives_back_what_it_holds(source):
     with stoker.Loader(source, batch_size=8) as loader:
         for options in ({}, {"max_version": (1, 0)}):

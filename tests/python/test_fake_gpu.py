@@ -145,6 +145,10 @@ def test_the_host_gets_copies_and_clear_errors():
         host = batch.images.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
         for call, kind in (
             (lambda: np.asarray(batch.images), TypeError),
+            (lambda: batch.images[0], TypeError),
+            (lambda: list(batch.images), TypeError),
+            (batch.labels.tolist, TypeError),
+            (batch.images.numpy, TypeError),
             (lambda: batch.images.__dlpack__(stream=0), ValueError),
             (lambda: batch.images.__dlpack__(stream=-2), ValueError),
             (lambda: batch.images.__dlpack__(copy=True), BufferError),

@@ -31,6 +31,12 @@ def test_import_brings_nothing_but_the_standard_library():
     assert roots - own - set(sys.stdlib_module_names) <= {"__mp_main__", "nanobind"}
 
 
+def test_dir_is_what_is_public():
+    names = set(dir(stoker))
+    assert {name for name in names if name[0] != "_"} == set(stoker.__all__) - {"__version__"}
+    assert all(hasattr(stoker, name) for name in names)
+
+
 def test_import_leaves_slow_modules_out():
     modules = set(imported("import stoker"))
     assert "stoker._core" in modules

@@ -496,3 +496,16 @@ def test_a_clean_folder_has_no_notes(pictures):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert stoker.folder(pictures).notes == []
+
+
+def test_they_say_what_they_are(pictures, source):
+    folder = stoker.folder(pictures)
+    facts = "37 samples, 3 classes (class_0, class_1, class_2)"
+    assert repr(folder) == f"<stoker.Source of {facts}, at {pictures}>"
+    assert "37 samples</td>" in folder._repr_html_() and str(pictures) in folder._repr_html_()
+    aged = stoker.with_targets(source, {"age": [1.0] * 100})
+    assert "16 x 16 pixels" in repr(aged) and repr(aged).endswith("targets age>")
+    named = stoker.memory([b"1", b"2"], [0, 1], classes=["<b>", "&"])
+    assert "2 classes (&lt;b&gt;, &amp;)" in named._repr_html_()
+    loader = stoker.Loader(source, batch_size=8)
+    assert "100 samples" in loader._repr_html_() and "batches of 8" in loader._repr_html_()

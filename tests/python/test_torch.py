@@ -484,6 +484,24 @@ def test_arguments_that_change_nothing_are_taken(pictures):
     taken = stoker_torch.DataLoader(dataset, 8, False, None, None, 1, **options)
     assert same(pictures_of(taken), plain)
     assert taken.num_workers == 1 and taken.collate_fn is torch.utils.data.default_collate
+    # What programs ask for says what is, and not what was asked for.
+    assert (taken.pin_memory, taken.pin_memory_device) == (False, "")
+    assert (taken.persistent_workers, taken.prefetch_factor, taken.in_order) == (True, None, True)
+    assert (taken.timeout, taken.worker_init_fn, taken.multiprocessing_context) == (0, None, None)
+    assert (taken.batch_size, taken.drop_last, taken.batch_sampler) == (8, False, None)
+    dropping = stoker_torch.DataLoader(dataset, 8, last_batch="drop")
+    assert dropping.drop_last and dropping.num_workers >= 1
+    theirs = vars(torch.utils.data.DataLoader(dataset, 8))
+    assert [name for name in theirs if name[0] != "_" and not hasattr(taken, name)] == []
+
+
+def test_it_says_what_it_is(pictures):
+    made = loader(pictures, EVAL, batch_size=8)
+    assert repr(made) == (
+        "<stoker.torch.DataLoader: <stoker.Loader of 37 samples in batches of 8 on cpu:0: "
+        "next step 0>>"
+    )
+    assert made._repr_html_().startswith("<table><caption>stoker.torch.DataLoader</caption>")
 
 
 def test_a_data_set_is_saved_with_its_transform(pictures, tmp_path):

@@ -60,7 +60,7 @@ def test_subsets_that_are_refused(numbered):
         of(Subset(numbered, [1, 37]))
     with pytest.raises(ValueError, match="id 4 at place 1 of 2: it is listed before"):
         of(Subset(numbered, [4, 4]))
-    with pytest.raises(TypeError, match="dataset is .*, must be a stoker.torch.ImageFolder or"):
+    with pytest.raises(TypeError, match="dataset is .*, must be an ImageFolder of stoker.torch"):
         of(Subset([1, 2, 3], [0]))
     with pytest.raises(TypeError, match="dataset is .*Transformed"):
         of(type("Transformed", (Subset,), {})(numbered, [0]))
