@@ -152,7 +152,7 @@ FoundForm find_decoded_form(const Source& source, const AugmentSpec& augment,
   if (refusal.empty()) return {{.is_whole = true, .size = first.image}, libraries_text(probes)};
   const std::string advice =
       ". What can be kept of such data is their encoded bytes: a cache of a store's samples "
-      "(--cache DIR) does it for data in a store, and the system for files";
+      "(`store.cache`) does it for data in a store, and the system for files";
   const std::string recipe = std::string("'").append(augment.stages_text()).append("'");
   if (moving == probes.end()) {
     refuse(recipe + " makes them of different sizes, as " + text_of(first.size()) + " and " +

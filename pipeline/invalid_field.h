@@ -1,6 +1,9 @@
 // Reports that one field of the caller's options is invalid. what() has the field's C++ name; a
 // caller with another name for it (the program's --ring-depth, Python's keywords) makes its own
 // message from field() and problem(). A value; any thread.
+//
+// Other fields that a message names, of this class or any other, stand in backquotes: `label_from`.
+// Python's arguments have these names; the program puts its options in their place.
 #pragma once
 
 #include <stdexcept>

@@ -147,7 +147,7 @@ void allocate(const std::string& path, int file, size_t bytes, const ShareFile::
   text += known ? options.folder + " has " + mega(free) + " free"
                 : std::string("a file may not be so large: ") + std::strerror(code);
   text += fit > 0 ? "; " + std::to_string(fit) + " steps would fit" : "";
-  fail(path, text + " (a container's is made larger by --shm-size)");
+  fail(path, text + " (a container's is made larger by `docker run --shm-size`)");
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include <cctype>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "pipeline/invalid_field.h"
 #include "python/core/bind.h"
 #include "python/core/source_sample.h"
 #include "stoker/version.h"
@@ -22,9 +24,34 @@ std::string_view without_class(std::string_view message) {
   return message.substr(end + 2);
 }
 
+// Fields for which Python has another name than C++.
+const std::map<std::string, std::string> kArguments = {
+    {"decode.max_pixels", "max_pixels"},
+    {"share.steps", "share_steps"},
+    {"share.wait_s", "share_wait"},
+    {"store.cache", "stoker.Store(cache=)"},
+};
+
+std::string argument_of(const std::string& field) {
+  const auto known = kArguments.find(field);
+  return known == kArguments.end() ? field : known->second;
+}
+
+// Returns the message with arguments in place of the fields that it names.
+std::string in_arguments(const stoker::InvalidField& refused) {
+  std::string text = argument_of(refused.field()) + refused.problem();
+  for (const auto& [field, argument] : kArguments) {
+    const size_t at = text.find("`" + field + "`");
+    if (at != std::string::npos) text.replace(at, field.size() + 2, argument);
+  }
+  return text;
+}
+
 void translate(const std::exception_ptr& error, void*) {
   try {
     std::rethrow_exception(error);
+  } catch (const stoker::InvalidField& refused) {
+    PyErr_SetString(PyExc_ValueError, in_arguments(refused).c_str());
   } catch (const std::invalid_argument& refused) {
     PyErr_SetString(PyExc_ValueError, std::string(without_class(refused.what())).c_str());
   } catch (const stoker::python::UnreadableSample& unreadable) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from stoker._core import Source
@@ -94,9 +95,8 @@ class ImageFolder:
     @property
     def loader(self) -> Callable[[str], Any]:
         """torchvision's default_loader, which gives the pixels that a DataLoader decodes."""
-        from torchvision.datasets.folder import default_loader
-
-        given: Callable[[str], Any] = default_loader
+        folders: Any = import_module("torchvision.datasets.folder")  # only if it is asked for
+        given: Callable[[str], Any] = folders.default_loader
         return given
 
     @property

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from itertools import groupby
 from operator import or_
 from typing import Any, NamedTuple
 
 from stoker import _timm_stages, _torchvision_stages
 from stoker import augment as stages
-from stoker._transform_values import filter_of, kind_of, name_of, only, per_channel, size_of
+from stoker._own_transforms import crops_of_class, filter_of_class
+from stoker._transform_values import Reader, filter_of, kind_of, name_of, only, per_channel, size_of
 from stoker.augment import Augment
 
 # Classes that only run their `transforms` in order; those of torchvision's reference training
@@ -46,12 +48,38 @@ def from_torchvision(transform: Any) -> Plan:
     tensors of them. FiveCrop and TenCrop become views: ToTensor and Normalize stand behind them
     without a Lambda, and Batch.views has the crops.
 
+    Small classes that programs copy are taken, too: TwoCropsTransform, DataAugmentationDINO and
+    whatever else gives a list of what its transforms make of the picture, as views; blurs and
+    solarisations that do what Pillow does, with the numbers of the module `random`. They are tried,
+    here, and not believed by their names.
+
     ValueError: names a transform or an argument that stoker does not have.
     """
+    steps = _flat(transform)
+    crops = crops_of_class(steps[0]) if len(steps) == 1 and _is_foreign(steps[0]) else None
+    if crops is not None:
+        return _plan_of_views(steps[0], crops)
     reading = _Reading()
-    for step in _flat(transform):
+    for step in steps:
         reading.take(step)
     return reading.plan()
+
+
+def _plan_of_views(step: Any, crops: list[Any]) -> Plan:
+    """Equal transforms that follow each other are one list with a count."""
+    runs = [list(run) for _, run in groupby(crops, key=id)]
+    plans = [from_torchvision(run[0]) for run in runs]
+    first = plans[0]
+    for plan in plans:
+        if plan.augment is None or plan.size is None:
+            raise ValueError(f"{name_of(step)}: each of its transforms must give rows of one size")
+        if plan[2:] != first[2:]:
+            raise ValueError(
+                f"{name_of(step)}: its transforms end in different ways, in {plan[2:]} and "
+                f"{first[2:]} (type, mean, std); a batch has one"
+            )
+    lists = [plan.augment for plan in plans if plan.augment is not None]
+    return first._replace(augment=stages.views(*lists, counts=tuple(map(len, runs))))
 
 
 class _Reading:
@@ -70,7 +98,7 @@ class _Reading:
         if kind in _VALUES:
             _VALUES[kind](self, step)
             return
-        read = _PIXELS.get(kind) or _CROPS.get(kind)
+        read = _reader_of(step) or _CROPS.get(kind)
         if read is None and kind not in _ERASING:
             raise ValueError(self._unknown(step))
         if self._crops is not None:
@@ -96,7 +124,9 @@ class _Reading:
         return (
             f"stoker does not do {name_of(step)}. It does {_known('torchvision')} of torchvision "
             f"and {_known('timm')} of timm in a Compose; own operations on pixels are C++ "
-            "(tests/consumer/README.md), what works on batches goes behind the loader"
+            "(tests/consumer/README.md), what works on batches goes behind the loader. A class of "
+            "one's own is taken as views if it stands alone and only lists what its transforms "
+            "give; as a blur or solarisation if it is Pillow's, with numbers of the module `random`"
         )
 
     def plan(self) -> Plan:
@@ -187,11 +217,23 @@ def _inner(transforms: Any, of: Any) -> Augment:
     steps = [inner for each in transforms for inner in _flat(each)]
     found: list[Augment] = []
     for step in steps:
-        if kind_of(step) not in _PIXELS:
+        read = _reader_of(step)
+        if read is None:
             raise ValueError(f"{type(of).__name__} of what stoker does not do: {name_of(step)}")
-        found += _PIXELS[kind_of(step)](step)
+        found += read(step)
     # The grammar has no empty list.
     return reduce(or_, found) if found else stages.flip(p=0)
+
+
+def _is_foreign(step: Any) -> bool:
+    return kind_of(step)[0] not in ("torchvision", "timm", "torch")
+
+
+def _reader_of(step: Any) -> Reader | None:
+    """Returns what reads a transform of pixels; None: there is none."""
+    known = _PIXELS.get(kind_of(step))
+    own = filter_of_class(step) if known is None and _is_foreign(step) else None
+    return known if own is None else lambda _: [own]
 
 
 def _random_apply(step: Any) -> Augment:

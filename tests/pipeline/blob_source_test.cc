@@ -183,7 +183,7 @@ TEST(BlobSourceTest, LabelsOutOfRangeAreRefused) {
   const std::string path = folder.write("a.tar", tar_of({{"1", "one", "-1"}}));
   EXPECT_EQ(error_of(path), path +
                                 ": at byte 512: sample 0 has label -1, which must be 0 to "
-                                "16777215; for data without labels, label-from none");
+                                "16777215; for data without labels, `label_from` none");
   folder.write("a.tar", tar_of({{"1", "one", "16777216"}}));
   EXPECT_EQ(error_of(path),
             path + ": at byte 512: sample 0 has label 16777216, which must be 0 to 16777215");

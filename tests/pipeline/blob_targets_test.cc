@@ -372,7 +372,7 @@ TEST(BlobTargets, ALabelIsStillNeeded) {
   EXPECT_EQ(error_of(list, options_of({"x"}, "")),
             list +
                 ": at byte 0: line 1: none of label, labels, class, class_name, category, target, "
-                "y is here; there is 'path', 'x': say where the label is with --label-from NAME or "
+                "y is here; there is 'path', 'x': say where the label is with `label_from`, or "
                 "none");
 }
 

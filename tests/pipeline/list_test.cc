@@ -163,22 +163,22 @@ TEST(ListErrors, TheFile) {
 TEST(ListErrors, Columns) {
   EXPECT_EQ(
       error_of("l.csv", "a.jpg\nb.jpg\n"),
-      "l.csv: at byte 0: line 1: one column, 'a.jpg': the label is missing; --label-from none "
+      "l.csv: at byte 0: line 1: one column, 'a.jpg': the label is missing; `label_from` none "
       "takes a list without labels");
   EXPECT_EQ(error_of("l.csv", "path,kind\na,1\n"),
             "l.csv: at byte 0: line 1: none of label, labels, class, class_name, category, target, "
-            "y is here; there is 'path', 'kind': say where the label is with --label-from NAME or "
-            "none");
+            "y is here; there is 'path', 'kind': say where the label is with "
+            "`label_from`, or none");
   EXPECT_EQ(error_of("l.csv", "where,kind\na,1\n", {"", "kind"}),
             "l.csv: at byte 0: line 1: none of path, file, file_name, filename, filepath, image, "
-            "image_path is here; there is 'where', 'kind': say where the path is with --image-from "
-            "NAME");
+            "image_path is here; there is 'where', 'kind': say where the path is with "
+            "`image_from`");
   EXPECT_EQ(error_of("l.csv", "path,label\na,1\n", {"img", ""}),
             "l.csv: at byte 0: line 1: no 'img' is here; there is 'path', 'label': say where the "
-            "path is with --image-from NAME");
+            "path is with `image_from`");
   EXPECT_EQ(error_of("l.tsv", "a\t1\n", {"", "kind"}),
             "l.tsv: at byte 0: line 1: none of path, file, file_name, filename, filepath, image, "
-            "image_path is here; there is 'a', '1': say where the path is with --image-from NAME");
+            "image_path is here; there is 'a', '1': say where the path is with `image_from`");
 }
 
 TEST(ListErrors, Lines) {

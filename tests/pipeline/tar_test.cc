@@ -376,10 +376,10 @@ TEST(TarErrors, TwoPartsOfOneKindInAKey) {
 TEST(TarErrors, NoImage) {
   EXPECT_EQ(error_of(tar_member("a.jpx", "x") + tar_member("a.cls", "1") + tar_end()),
             "a.tar: at byte 0: no key has an image (jpg, jpeg, png, webp, bmp, tif, tiff); the "
-            "first key has '.jpx', '.cls': say which is the image with --image-from EXTENSION");
+            "first key has '.jpx', '.cls': say which is the image with `image_from`, an extension");
   EXPECT_EQ(error_of(tar_member("a.jpg", "x") + tar_end(), {"png", ""}),
             "a.tar: at byte 0: no key has an image ('png'); the first key has '.jpg': say which "
-            "is the image with --image-from EXTENSION");
+            "is the image with `image_from`, an extension");
 }
 
 TEST(TarErrors, ChoiceOfTheLabel) {
@@ -392,7 +392,7 @@ TEST(TarErrors, ChoiceOfTheLabel) {
             "a.tar: at byte 0: a tar has no label field 'json:': " + choices);
   EXPECT_EQ(error_of(tar),
             "a.tar: at byte 1024: the first sample, 'a.jpg', has no .cls and is in no folder; it "
-            "has '.jpg', '.json': say what the label is with --label-from cls, txt, json:FIELD, "
+            "has '.jpg', '.json': say what the label is with `label_from`: cls, txt, json:FIELD, "
             "folder or none");
 }
 

@@ -28,7 +28,8 @@ def open_photos(folder: Path | None) -> stoker.Source:
 def main() -> None:
     photos = open_photos(None)
     train, held_out = stoker.random_split(photos, [0.9, 0.1], seed=0)
-    recipe = augment.random_resized_crop(24) | augment.random_apply(augment.color_jitter(0.4), p=0.8)
+    colours = augment.random_apply(augment.color_jitter(0.4), p=0.8)
+    recipe = augment.random_resized_crop(24) | colours
     assert_type(recipe, stoker.Augment)
     options = stoker.weighted([1.0] * len(train))
     with stoker.Loader(train, batch_size=32, augment=recipe, order=options, seed=1) as loader:

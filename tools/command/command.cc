@@ -90,6 +90,7 @@ const std::map<std::string, std::string> kOptionsOfFields = {
     {"learning_rate", "lr"},
     {"micro_batch_size", "micro-batch"},
     {"resident_bytes", "resident-mib"},
+    {"store.cache", "cache"},
 };
 
 // Returns "--batch" for batch_size, or the field itself if there is no such option.
@@ -115,9 +116,25 @@ std::string in_options(const InvalidField& error) {
   return text;
 }
 
+// Returns the text with options in place of the fields that it names in backquotes. What else is in
+// backquotes is a command, and stays.
+std::string with_options(std::string text) {
+  static const std::regex kField("`([a-z_.0-9]+)`");
+  std::string written;
+  std::smatch match;
+  while (std::regex_search(text, match, kField)) {
+    const std::string option = option_of(match[1]);
+    const bool is_option = option != match[1].str();
+    written += match.prefix().str() + (is_option ? option : match[0].str());
+    text = match.suffix();
+  }
+  return written + text;
+}
+
 // Messages name options as on the command line. For an option from the config file, this removes
 // the dashes and puts the file and the line before the message.
 std::string as_given(std::string message) {
+  message = with_options(std::move(message));
   static const std::regex kOption("--([A-Za-z][A-Za-z0-9-]*)");
   std::string written, where;
   std::smatch match;
@@ -333,7 +350,7 @@ int run_command(const Command& command, const std::string& name, int argc, char*
     const std::string why = error.what();
     return refused(g_given.augment && why.starts_with("augment: ") ? "--" + why : why);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "stoker %s: %s\n", name.c_str(), error.what());
+    std::fprintf(stderr, "stoker %s: %s\n", name.c_str(), with_options(error.what()).c_str());
     return kExitFailed;
   }
 }

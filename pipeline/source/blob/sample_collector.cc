@@ -37,7 +37,7 @@ int32_t SampleCollector::label_of(const FoundSample& sample) {
       blob_.fail(sample.offset,
                  "sample " + std::to_string(samples_) + " has label " + std::to_string(*number) +
                      ", which must be 0 to " + std::to_string(kMaxLabel) +
-                     (*number < 0 ? "; for data without labels, label-from none" : ""));
+                     (*number < 0 ? "; for data without labels, `label_from` none" : ""));
     }
     if (*number > largest_label_) {
       largest_label_ = *number;

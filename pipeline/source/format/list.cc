@@ -85,10 +85,10 @@ ListPlaces choose_places(const LineReader& lines, const ListNames& names,
                " is here; there is " + listed(names) + ": " + what);
   };
   ListPlaces places;
-  places.path = place(fields.image, kPathNames, "say where the path is with --image-from NAME");
+  places.path = place(fields.image, kPathNames, "say where the path is with `image_from`");
   if (!fields.no_labels()) {
     places.label =
-        place(fields.label, kLabelNames, "say where the label is with --label-from NAME or none");
+        place(fields.label, kLabelNames, "say where the label is with `label_from`, or none");
   }
   for (const TargetField& target : fields.targets) {
     places.targets.push_back(place(target.field, {}, "it is named as a target"));
@@ -222,7 +222,7 @@ bool find_columns(const LineReader& lines, const ListNames& first, const FieldCh
   if (fields.no_labels()) return false;
   if (first.size() < 2) {
     lines.fail("one column, " + quoted_name(first[0]) +
-               ": the label is missing; --label-from none takes a list without labels");
+               ": the label is missing; `label_from` none takes a list without labels");
   }
   places.label = 1;
   return false;

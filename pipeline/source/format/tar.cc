@@ -27,7 +27,7 @@ TarLabel label_kind(const BlobReader& blob, const FieldChoice& fields) {
   if (fields.no_labels()) return TarLabel::none;
   if (choice.starts_with(kJsonPrefix) && choice.size() > kJsonPrefix.size()) return TarLabel::json;
   blob.fail(0, "a tar has no label field " + quoted_name(choice) +
-                   ": --label-from takes cls, txt, json:FIELD, folder or none");
+                   ": `label_from` takes cls, txt, json:FIELD, folder or none");
 }
 
 // Returns the extension of the members that labels of this kind are read from, or "".
@@ -119,7 +119,7 @@ class TarScan {
                "no key has an image (" +
                    (image_.empty() ? "jpg, jpeg, png, webp, bmp, tif, tiff" : quoted_name(image_)) +
                    "); the first key has " + first_extensions_ +
-                   ": say which is the image with --image-from EXTENSION");
+                   ": say which is the image with `image_from`, an extension");
   }
 
  private:
@@ -228,7 +228,7 @@ void TarScan::set(Part& part, const TarMember& member, std::string_view name) {
     const std::string both = quoted_name(part.name) + " and " + quoted_name(name);
     const bool may_choose = &part == &image_part_ && image_.empty();
     blob_.fail(member.header_at,
-               may_choose ? both + " are two images of one key: say which with --image-from"
+               may_choose ? both + " are two images of one key: say which with `image_from`"
                           : both + " are one key's, and have one extension");
   }
   part.found = true;
@@ -274,7 +274,7 @@ void TarScan::choose_label() {
   } else {
     blob_.fail(key_at_, "the first sample, " + quoted_name(image_part_.name) +
                             ", has no .cls and is in no folder; it has " + extensions_ +
-                            ": say what the label is with --label-from cls, txt, json:FIELD, "
+                            ": say what the label is with `label_from`: cls, txt, json:FIELD, "
                             "folder or none");
   }
 }

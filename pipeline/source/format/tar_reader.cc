@@ -108,7 +108,7 @@ bool TarReader::next(TarMember& member) {
       if (member.type == 'S' || extension.sparse) {
         blob_.fail(member.header_at, quoted_name(member.name) +
                                          " is a sparse file, whose bytes do not lie in one piece: "
-                                         "make the tar without --sparse");
+                                         "make the tar without `tar --sparse`");
       }
       measure(member, extension.size);
       return true;
