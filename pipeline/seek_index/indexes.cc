@@ -54,7 +54,8 @@ void SeekIndexes::open_file(bool is_named) {
     throw std::runtime_error("seek index: " + path_ + ": no such file");
   if (!problem.empty()) {
     std::fprintf(stderr,
-                 "stoker: the seek index %s is not used: %s; `stoker index` makes a new one\n",
+                 "stoker: the seek index %s is not used: %s; `stoker index`, or "
+                 "stoker.index() in Python, makes a new one\n",
                  path_.c_str(), problem.c_str());
   }
 }
@@ -91,8 +92,8 @@ void SeekIndexes::note(SampleId id, const SeekUse& use) {
   if (records()) return;  // the sample gets a new one
   std::fprintf(stderr,
                "stoker: the seek index %s does not fit %s (and maybe others), which changed since "
-               "or whose entry is damaged; such files are read without it, `stoker index` makes it "
-               "anew\n",
+               "or whose entry is damaged; such files are read without it; `stoker index`, or "
+               "stoker.index() in Python, makes it anew\n",
                path_.c_str(), source_.name(id).c_str());
 }
 

@@ -14,7 +14,7 @@ def main() -> None:
         sys.exit(
             "stoker: this Python package was built without the program. The wheels of tools/wheel "
             "and the Debian packages have it; in a checkout it is built by\n"
-            "  pip install --config-settings=cmake.define.STOKER_PROGRAM=ON ."
+            "`pip install --config-settings=cmake.define.STOKER_PROGRAM=ON .`"
         )
     os.execv(_PROGRAM, [_PROGRAM, *sys.argv[1:]])
 

@@ -97,7 +97,7 @@ def _set_share(options: _core.LoaderOptions, name: str | None, steps: int, wait:
         )
     share = _core.ShareOptions()
     share.name = name
-    _set_integers(share, steps=steps)
+    share.steps = _whole("share_steps", steps)
     share.wait_s = _number("share_wait", wait)
     options.share = share
 
@@ -151,9 +151,13 @@ def _positive(field: str, value: float) -> float:
     return number
 
 
-def _set_integers(
-    options: _core.LoaderOptions | _core.FeedOptions | _core.ShareOptions, **values: int
-) -> None:
+def _whole(field: str, value: int) -> int:
+    if not isinstance(value, int) or not -(1 << 31) <= value < 1 << 31:
+        raise ValueError(f"{field} is {value!r}, must be a whole number in range")
+    return value
+
+
+def _set_integers(options: _core.LoaderOptions | _core.FeedOptions, **values: int) -> None:
     for field, value in values.items():
         try:
             setattr(options, field, value)

@@ -128,7 +128,7 @@ def _calls_of(step: Any) -> list[Any] | None:
 
 def _number_in(step: Any, *names: str) -> float | None:
     """Returns the first of these attributes that is there; None: none of them is a number."""
-    values = [getattr(step, name, None) for name in names]
+    values: list[Any] = [getattr(step, name, None) for name in names]
     return next((float(value) for value in values if _is_number(value)), None)
 
 

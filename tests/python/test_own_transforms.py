@@ -141,7 +141,10 @@ def test_a_filter_gives_the_same_bytes(pictures):
     ("step", "text"),
     [
         (TwoCrops(chain(CROP)), f"views({CROP_TEXT}, counts=2)"),
-        (TwoDifferent(chain(CROP), chain(SMALL)), f"views({CROP_TEXT}, {SMALL_TEXT}, counts=(1, 1))"),
+        (
+            TwoDifferent(chain(CROP), chain(SMALL)),
+            f"views({CROP_TEXT}, {SMALL_TEXT}, counts=(1, 1))",
+        ),
         (Listed(chain(SMALL), chain(CROP)), f"views({SMALL_TEXT}, {CROP_TEXT}, counts=(1, 1))"),
         (
             Several(

@@ -196,9 +196,9 @@ def test_arguments_are_checked(pictures: Path) -> None:
         ({"share": ""}, ValueError, "share is ''"),
         ({"share": "a/b"}, ValueError, 'share is "a/b"'),
         ({"share": "a", "seed": None}, ValueError, "share='a': give all processes .* the same"),
-        ({"share": "a", "share_steps": 0}, ValueError, "share.steps is 0"),
-        ({"share": "a", "share_steps": "many"}, ValueError, "steps is 'many'"),
-        ({"share": "a", "share_wait": -1}, ValueError, "share.wait_s is -1"),
+        ({"share": "a", "share_steps": 0}, ValueError, "share_steps is 0"),
+        ({"share": "a", "share_steps": "many"}, ValueError, "share_steps is 'many'"),
+        ({"share": "a", "share_wait": -1}, ValueError, "share_wait is -1"),
         ({"share_steps": 9}, ValueError, "share_steps is 9 .* no share="),
         ({"share": "a", "share_steps": 65536}, RuntimeError, "steps would fit"),
     ]:
