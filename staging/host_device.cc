@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -231,18 +232,21 @@ class HostStream final : public Stream {
 
 // Large memory uses huge pages if the kernel has them: rows are read and written all over it, and
 // small pages would each need a lookup. Only whole huge pages are requested, so that no more memory
-// is resident than was asked for.
+// is resident than was asked for. It is zero, and what is new from the kernel gets its pages at the
+// first use, because they take longer than everything else that a feed's construction does.
 class HostMemory final : public Memory {
  public:
   explicit HostMemory(size_t bytes)
-      : alignment_{bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes},
-        data_(static_cast<std::byte*>(::operator new(std::max<size_t>(bytes, 1), alignment_))),
+      : alignment_(bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes),
+        allocation_(std::calloc(1, bytes + alignment_)),
         size_bytes_(bytes) {
+    if (allocation_ == nullptr) throw std::bad_alloc();
+    const size_t over = reinterpret_cast<uintptr_t>(allocation_) % alignment_;
+    data_ = static_cast<std::byte*>(allocation_) + (over > 0 ? alignment_ - over : 0);
     const size_t whole = bytes / kHugePageBytes * kHugePageBytes;
     if (whole > 0) madvise(data_, whole, MADV_HUGEPAGE);  // only a hint
-    std::memset(data_, 0, bytes);  // allocates the pages before the first use
   }
-  ~HostMemory() override { ::operator delete(data_, alignment_); }
+  ~HostMemory() override { std::free(allocation_); }
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
 
@@ -250,8 +254,9 @@ class HostMemory final : public Memory {
   size_t size_bytes() const override { return size_bytes_; }
 
  private:
-  const std::align_val_t alignment_;
-  std::byte* const data_;
+  const size_t alignment_;
+  void* const allocation_;
+  std::byte* data_ = nullptr;
   const size_t size_bytes_;
 };
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -103,13 +104,20 @@ struct PinnedRing::Impl {
         layout(slab_layout),
         spares(std::make_shared<Spares>(static_cast<size_t>(capacity))),
         slabs(static_cast<size_t>(capacity)),
+        is_new(slabs.size()),
         lives(slabs.size()),
         next_take(first_step) {}
 
   std::shared_ptr<Memory> allocate_slab() {
-    std::unique_ptr<Memory> memory = spares->take();
-    if (!memory) memory = device.allocate(layout.slab_bytes(), MemoryKind::pinned);
-    return returning(std::move(memory), spares);
+    return returning(device.allocate(layout.slab_bytes(), MemoryKind::pinned), spares);
+  }
+
+  // Returns the memory of a slab that came back, or new memory with its pages.
+  std::shared_ptr<Memory> other_slab() {
+    if (std::unique_ptr<Memory> spare = spares->take()) return returning(std::move(spare), spares);
+    std::shared_ptr<Memory> memory = allocate_slab();
+    std::memset(memory->data(), 0, layout.slab_bytes());
+    return memory;
   }
 
   size_t index_of(Step step) const { return static_cast<size_t>(step) % slabs.size(); }
@@ -141,7 +149,8 @@ struct PinnedRing::Impl {
   Device& device;
   const BatchLayout layout;
   const std::shared_ptr<Spares> spares;
-  std::vector<Slab> slabs;  // each is synchronised by its SlabLife
+  std::vector<Slab> slabs;   // each is synchronised by its SlabLife
+  std::vector<char> is_new;  // for each, too: whether its pages come with its first step
   StageStats stats;
 
   mutable Mutex mutex;
@@ -172,6 +181,7 @@ PinnedRing::PinnedRing(Device& device, const BatchLayout& layout, int capacity, 
     const Step step = first_step + static_cast<Step>(i);
     impl_->slab(step) = whole ? make_slab(whole, i * layout.slab_bytes(), layout)
                               : make_slab(impl_->allocate_slab(), 0, layout);
+    impl_->is_new[impl_->index_of(step)] = whole == nullptr;
     impl_->life(step).step = step;
   }
 }
@@ -202,9 +212,15 @@ bool PinnedRing::wait_free(Step step) {
 }
 
 Slab& PinnedRing::begin(Step step) {
-  MutexLock lock(impl_->mutex);
-  impl_->expect("begin", step, SlabState::free).state = SlabState::filling;
+  {
+    MutexLock lock(impl_->mutex);
+    impl_->expect("begin", step, SlabState::free).state = SlabState::filling;
+  }
+  // Until commit() only the caller uses the slab.
   Slab& slab = impl_->slab(step);
+  if (std::exchange(impl_->is_new[impl_->index_of(step)], 0) != 0) {
+    std::memset(slab.base, 0, impl_->layout.slab_bytes());
+  }
   *slab.header = BatchHeader{};
   slab.header->step = step;
   return slab;
@@ -278,7 +294,7 @@ std::shared_ptr<Memory> PinnedRing::give_away(Step step) {
   // Until release() only the caller uses the slab, so the allocation needs no lock.
   Slab& slab = impl_->slab(step);
   Slab next;
-  if (!stopped) next = make_slab(impl_->allocate_slab(), 0, impl_->layout);
+  if (!stopped) next = make_slab(impl_->other_slab(), 0, impl_->layout);
   return std::exchange(slab, std::move(next)).memory;
 }
 

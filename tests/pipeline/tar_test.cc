@@ -318,7 +318,7 @@ TEST(TarErrors, ExtendedHeaders) {
 TEST(TarErrors, SparseFiles) {
   const std::string sparse =
       "'a.jpg' is a sparse file, whose bytes do not lie in one piece: make the tar without "
-      "--sparse";
+      "`tar --sparse`";
   EXPECT_EQ(error_of(tar_member("a.jpg", "x", 'S') + tar_end()), "a.tar: at byte 0: " + sparse);
   EXPECT_EQ(error_of(pax_header(pax_record("GNU.sparse.major", "1")) + tar_member("a.jpg", "x") +
                      tar_end()),
@@ -336,7 +336,7 @@ TEST(TarErrors, NamesThatLeaveTheFolder) {
   EXPECT_EQ(error("a..b/..c/d../e..jpg"),
             "a.tar: at byte 0: no key has an image (jpg, jpeg, png, "
             "webp, bmp, tif, tiff); the first key has '..jpg': say which is the image with "
-            "--image-from EXTENSION");
+            "`image_from`, an extension");
 }
 
 TEST(TarErrors, KeysThatOccurTwice) {
@@ -365,7 +365,7 @@ TEST(TarErrors, LongNamesAreCut) {
 TEST(TarErrors, TwoPartsOfOneKindInAKey) {
   EXPECT_EQ(error_of(tar_member("a.jpg", "x") + tar_member("a.png", "x") + tar_end()),
             "a.tar: at byte 1024: 'a.jpg' and 'a.png' are two images of one key: say which with "
-            "--image-from");
+            "`image_from`");
   EXPECT_EQ(
       error_of(tar_member("a.jpg", "x") + tar_member("./a.JPG", "x") + tar_end(), {"jpg", ""}),
       "a.tar: at byte 1024: 'a.jpg' and 'a.JPG' are one key's, and have one extension");
@@ -385,7 +385,7 @@ TEST(TarErrors, NoImage) {
 TEST(TarErrors, ChoiceOfTheLabel) {
   const std::string tar =
       tar_member("x.cls", "1") + tar_member("a.jpg", "x") + tar_member("a.json", "{}") + tar_end();
-  const std::string choices = "--label-from takes cls, txt, json:FIELD, folder or none";
+  const std::string choices = "`label_from` takes cls, txt, json:FIELD, folder or none";
   EXPECT_EQ(error_of(tar, {"", "class"}),
             "a.tar: at byte 0: a tar has no label field 'class': " + choices);
   EXPECT_EQ(error_of(tar, {"", "json:"}),

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -208,6 +210,57 @@ TEST_F(PinnedRingTest, StatsSayThatTheGiverWaited) {
   EXPECT_EQ(seen.occupancy_sum, 1 + 2 * (step - 2)) << "two were ready for all but the first";
   EXPECT_GT(seen.output_wait_ns, 0);
   EXPECT_EQ(seen.input_wait_ns, 0);
+}
+
+// Returns the share of the memory's pages that are there.
+double resident(const std::byte* base, size_t bytes) {
+  constexpr size_t kPage = 4096;
+  std::vector<unsigned char> pages(bytes / kPage);
+  const auto begin = reinterpret_cast<uintptr_t>(base) / kPage * kPage;
+  EXPECT_EQ(mincore(reinterpret_cast<void*>(begin), pages.size() * kPage, pages.data()), 0);
+  const auto there = std::ranges::count_if(pages, [](unsigned char page) { return page & 1; });
+  return static_cast<double>(there) / static_cast<double>(pages.size());
+}
+
+// The host, and what was allocated there.
+class NotingDevice final : public Device {
+ public:
+  const std::string& name() const override { return host_->name(); }
+  bool host_accessible() const override { return true; }
+  std::unique_ptr<Memory> allocate(size_t bytes, MemoryKind kind) override {
+    auto memory = host_->allocate(bytes, kind);
+    places.push_back(memory->data());
+    return memory;
+  }
+  std::unique_ptr<Stream> make_stream() override { return host_->make_stream(); }
+  std::unique_ptr<Event> make_event(bool timing) override { return host_->make_event(timing); }
+
+  std::vector<const std::byte*> places;
+
+ private:
+  const std::unique_ptr<Device> host_ = make_host_device();
+};
+
+// A feed of float images has hundreds of megabytes: its construction does not wait for their pages,
+// and rows are not filled into pages that are missing.
+TEST_F(PinnedRingTest, ASlabOfTheHostGetsItsPagesWithItsFirstStep) {
+  const BatchLayout layout({.rows = 64, .height = 512, .width = 512});  // more than malloc keeps
+  NotingDevice device;
+  PinnedRing ring(device, layout, 3);
+  const size_t bytes = layout.slab_bytes();
+  ASSERT_EQ(device.places.size(), 3U);
+  constexpr double kHeader = 0.1;  // a huge page with it
+  for (const std::byte* place : device.places) EXPECT_LT(resident(place, bytes), kHeader);
+  const std::byte* base = ring.begin(0).base;
+  EXPECT_EQ(base, device.places[0]);
+  EXPECT_EQ(resident(base, bytes), 1.0);
+  EXPECT_LT(resident(device.places[1], bytes), kHeader);
+  ring.commit(0);
+  ASSERT_NE(ring.take(0), nullptr);
+  const auto given = ring.give_away(0);
+  ASSERT_EQ(device.places.size(), 4U);
+  EXPECT_EQ(resident(device.places[3], bytes), 1.0) << "what is in its place";
+  ring.release(0);
 }
 
 TEST_F(PinnedRingTest, NonsenseIsRejected) {
