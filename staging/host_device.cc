@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -230,23 +229,34 @@ class HostStream final : public Stream {
   std::thread worker_;  // last: it uses all of the above
 };
 
-// Large memory uses huge pages if the kernel has them: rows are read and written all over it, and
-// small pages would each need a lookup. Only whole huge pages are requested, so that no more memory
-// is resident than was asked for. It is zero, and what is new from the kernel gets its pages at the
-// first use, because they take longer than everything else that a feed's construction does.
+// Zeros. Large memory uses huge pages if the kernel has them: rows are read and written all over
+// it, and small pages would each need a lookup. Only whole huge pages are requested, so that no
+// more memory is resident than was asked for. It comes from the kernel, which makes its pages at
+// their first use: that takes longer than everything else that a feed's construction does.
 class HostMemory final : public Memory {
  public:
   explicit HostMemory(size_t bytes)
-      : alignment_(bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes),
-        allocation_(std::calloc(1, bytes + alignment_)),
-        size_bytes_(bytes) {
-    if (allocation_ == nullptr) throw std::bad_alloc();
-    const size_t over = reinterpret_cast<uintptr_t>(allocation_) % alignment_;
-    data_ = static_cast<std::byte*>(allocation_) + (over > 0 ? alignment_ - over : 0);
-    const size_t whole = bytes / kHugePageBytes * kHugePageBytes;
-    if (whole > 0) madvise(data_, whole, MADV_HUGEPAGE);  // only a hint
+      : mapped_bytes_(bytes >= kHugePageBytes ? bytes + kHugePageBytes : 0), size_bytes_(bytes) {
+    if (mapped_bytes_ == 0) {
+      allocation_ = ::operator new (std::max<size_t>(bytes, 1), std::align_val_t{kPageBytes});
+      data_ = static_cast<std::byte*>(allocation_);
+      std::memset(data_, 0, bytes);
+      return;
+    }
+    allocation_ =
+        mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (allocation_ == MAP_FAILED) throw std::bad_alloc();
+    const size_t over = reinterpret_cast<uintptr_t>(allocation_) % kHugePageBytes;
+    data_ = static_cast<std::byte*>(allocation_) + (over > 0 ? kHugePageBytes - over : 0);
+    madvise(data_, bytes / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);  // only a hint
   }
-  ~HostMemory() override { std::free(allocation_); }
+  ~HostMemory() override {
+    if (mapped_bytes_ > 0) {
+      munmap(allocation_, mapped_bytes_);
+    } else {
+      ::operator delete (allocation_, std::align_val_t{kPageBytes});
+    }
+  }
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
 
@@ -254,8 +264,8 @@ class HostMemory final : public Memory {
   size_t size_bytes() const override { return size_bytes_; }
 
  private:
-  const size_t alignment_;
-  void* const allocation_;
+  const size_t mapped_bytes_;  // 0: it is malloc's
+  void* allocation_ = nullptr;
   std::byte* data_ = nullptr;
   const size_t size_bytes_;
 };
