@@ -130,7 +130,8 @@ _GONE = {
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__all__", "__doc__", "__file__", "__version__"])
+    imported = {"jax", "keras", "ray", "torch"} & globals().keys()
+    return sorted([*__all__, *imported, "__all__", "__doc__", "__file__", "__version__"])
 
 
 def __getattr__(name: str) -> object:

@@ -41,6 +41,8 @@ class ImageFolder:
     with its name; TypeError for another loader; FileNotFoundError for an empty class.
     """
 
+    __module__ = "stoker.torch"  # where programs and pickles find it
+
     def __init__(
         self,
         root: str | os.PathLike[str],
