@@ -298,6 +298,10 @@ uint64_t ConcatSource::fingerprint() const {
   return text_digest(text);
 }
 
+bool ConcatSource::knows_labels() const {
+  return std::ranges::all_of(sources_, [](const Source* each) { return each->knows_labels(); });
+}
+
 uint64_t ConcatSource::targets_digest() const {
   if (targets().empty()) return 0;
   std::string text = "stoker concat; targets";

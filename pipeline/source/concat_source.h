@@ -50,6 +50,7 @@ class ConcatSource final : public Source {
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
   std::vector<SourceNote> notes() const override;
   uint64_t fingerprint() const override;
+  bool knows_labels() const override;
   uint64_t targets_digest() const override;
 
  private:

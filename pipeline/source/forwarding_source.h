@@ -44,6 +44,7 @@ class ForwardingSource : public Source {
   }
   std::vector<SourceNote> notes() const override { return source_.notes(); }
   uint64_t fingerprint() const override { return source_.fingerprint(); }
+  bool knows_labels() const override { return source_.knows_labels(); }
   uint64_t labels_digest() const override { return source_.labels_digest(); }
   uint64_t targets_digest() const override { return source_.targets_digest(); }
 

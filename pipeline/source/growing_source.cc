@@ -175,6 +175,8 @@ std::vector<SourceNote> GrowingSource::notes() const { return impl_->whole().not
 
 uint64_t GrowingSource::fingerprint() const { return impl_->whole().fingerprint(); }
 
+bool GrowingSource::knows_labels() const { return impl_->whole().knows_labels(); }
+
 uint64_t GrowingSource::labels_digest() const { return impl_->whole().labels_digest(); }
 
 uint64_t GrowingSource::targets_digest() const { return impl_->whole().targets_digest(); }

@@ -41,6 +41,7 @@ uint64_t LabelDigest::value() const {
 }
 
 uint64_t Source::labels_digest() const {
+  if (!knows_labels()) return fingerprint();
   LabelDigest digest;
   for (SampleId id = 0; id < size(); ++id) digest.add(label(id));
   return digest.value();

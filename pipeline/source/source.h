@@ -125,9 +125,11 @@ class Source {
   // The columns of every sample's targets besides its label; mostly none. The same for the life of
   // the source.
   virtual std::span<const TargetColumn> targets() const { return {}; }
-  // Fills `out` with the label and the targets of a sample. `bytes` is what read() gave for it, or
-  // empty if it gave none: a source whose targets come with the image keeps them in that buffer,
-  // and fills in zeros without it. Here it takes label(id), which suits sources without columns.
+  // Fills `out` with the label and the targets of a sample: as many columns as this source's own
+  // targets() has. There may be more, behind them, which a view fills in. `bytes` is what read()
+  // gave for it, or empty if it gave none: a source whose targets come with the image keeps them in
+  // that buffer, and fills in zeros without it. Here it takes label(id), which suits sources
+  // without columns.
   virtual void read_targets(SampleId id, [[maybe_unused]] std::span<const uint8_t> bytes,
                             SampleTargets& out) const {
     out.label = label(id);
@@ -136,8 +138,11 @@ class Source {
   virtual std::vector<SourceNote> notes() const { return {}; }
   // Changes when the list of samples or labels changes; not with the content of a file.
   virtual uint64_t fingerprint() const = 0;
-  // A digest of the labels in the order of the samples: the same for the same samples in a folder,
-  // in shards or in a list. Here it asks for every label.
+  // Whether all labels are known from the start. Otherwise a label may come with its sample, and
+  // is no part of any digest.
+  virtual bool knows_labels() const { return true; }
+  // A digest of the labels in the order of the samples: the same in a folder, in shards or in a list
+  // (drawn samples have their own); fingerprint() if they are unknown. Here it asks for each.
   virtual uint64_t labels_digest() const;
   // The same for the columns of targets() and their values, as far as they are known before the
   // samples are read; 0 if there are no columns.

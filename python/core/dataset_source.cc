@@ -91,6 +91,7 @@ class DatasetSource final : public Source {
 
   uint64_t fingerprint() const override { return fingerprint_; }
   // Labels that come with the samples are no part of what a state of a Loader belongs to.
+  bool knows_labels() const override { return options_.labels.has_value(); }
   uint64_t labels_digest() const override { return fingerprint_; }
   uint64_t targets_digest() const override { return targets_bytes_ == 0 ? 0 : fingerprint_; }
 

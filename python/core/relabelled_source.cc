@@ -35,6 +35,7 @@ class RelabelledSource final : public ForwardingSource {
     return source_.read_pieces(id, stamp, pieces, may_wait);
   }
   uint64_t fingerprint() const override { return fingerprint_; }
+  bool knows_labels() const override { return true; }
   uint64_t labels_digest() const override { return Source::labels_digest(); }
 
  private:

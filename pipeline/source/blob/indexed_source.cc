@@ -27,7 +27,8 @@ void IndexedSource::read_targets(SampleId id, std::span<const uint8_t>, SampleTa
   out.label = label_of(found);
   // read() reports a damaged index.
   const char* from = found.segment == nullptr ? nullptr : found.targets.data();
-  for (size_t i = 0; i < out.columns.size(); ++i) {
+  // A view may have columns behind these.
+  for (size_t i = 0; i < table_.targets.size(); ++i) {
     const auto bytes = static_cast<size_t>(table_.targets[i].bytes());
     if (from == nullptr) {
       std::memset(out.columns[i], 0, bytes);
