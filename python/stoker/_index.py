@@ -59,6 +59,7 @@ def index(
     threads = _core.usable_cores() if workers is None else workers
     if not isinstance(threads, int) or not 1 <= threads <= 1024:
         raise ValueError(f"workers is {workers!r}, must be 1 to 1024")
+    _core.wait_for(source)  # without the interpreter lock
     name = _core.default_seek_index_path(source) if path is None else os.fspath(path)
     if not name:
         raise ValueError(

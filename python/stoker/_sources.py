@@ -176,6 +176,9 @@ def tfrecord(
 
     image_from: a key; default image/encoded, else image_raw, else image.
     label_from: a key of an integer or a text, or 'none'; default image/class/label, else label.
+        Integers are labels as they are: ImageNet's files of the TensorFlow scripts count from 1, so
+        that class 0 has no samples; relabel(source, lambda name, label: label - 1,
+        source.classes[1:]) counts from 0.
     targets_from: keys of integers or floats, as many in every sample; see tar().
 
     Everything else as in tar().
@@ -331,8 +334,11 @@ def relabel(
     """Returns the source with other labels: a sequence of one int per sample id, or a function of
     (name, label), called once per sample, here: no Python runs when pixels are read.
 
-    classes: the names by label, if they change, too. ValueError: not as many labels as samples, or
-    one that does not fit in 32 bits. TypeError: one that is not an int, 0.9 for example.
+    classes: the names by label, if they change, too. They are not compared with the labels: one
+        beyond them, or -1 for "none", stays as it is.
+
+    ValueError: not as many labels as samples, or one that does not fit in 32 bits. TypeError: one
+    that is not an int, 0.9 for example.
     """
     if callable(labels):
         labels = [labels(source.name(i), source.label(i)) for i in range(len(source))]
@@ -344,6 +350,7 @@ def relabel(
 
 
 def _relabelled(source: _core.Source, labels: Sequence[int], classes: list[str]) -> _core.Source:
+    _core.wait_for(source)  # without the interpreter lock
     return made(
         _core.relabel(source, list(labels), classes),
         _relabelled,

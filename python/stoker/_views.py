@@ -150,4 +150,6 @@ def _subset(source: _core.Source, ids: Sequence[int]) -> _core.Source:
 
 
 def _concat(sources: list[_core.Source]) -> _core.Source:
+    for each in sources:
+        _core.wait_for(each)  # without the interpreter lock
     return made(_core.concat(sources), _concat, lambda _: (sources,), shows=sources)
