@@ -59,15 +59,20 @@ void pad(const PixelStep& step, ImageView image, MutableImageView out, PixelScra
 
 }  // namespace
 
-const PixelKind kCropStep{.name = "crop", .values = {"x", "y", "width", "height"}, .make = crop};
-const PixelKind kResizeStep{
-    .name = "resize", .values = {"width", "height"}, .choice = "filter", .choices = kFilterNames};
-const PixelKind kFlipStep{.name = "flip", .change = flip};
+const PixelKind kCropStep{
+    .name = "crop", .values = {"x", "y", "width", "height"}, .moves = true, .make = crop};
+const PixelKind kResizeStep{.name = "resize",
+                            .values = {"width", "height"},
+                            .choice = "filter",
+                            .choices = kFilterNames,
+                            .moves = true};
+const PixelKind kFlipStep{.name = "flip", .moves = true, .change = flip};
 const PixelKind kPadStep{.name = "pad",
                          .values = {"left", "top", "right", "bottom"},
                          .choice = "mode",
                          .choices = kPaddingNames,
                          .fill = true,
+                         .moves = true,
                          .make = pad};
 
 void add_crop(Draws& draws, Box box) {

@@ -29,7 +29,8 @@ struct PixelKind {
   std::array<const char*, 8> values{};  // the names of PixelStep::values; the rest is null
   const char* choice = nullptr;  // the name of PixelStep::choice, and the names of its values
   std::span<const char* const> choices{};
-  bool fill = false;  // PixelStep::fill counts
+  bool fill = false;   // PixelStep::fill counts
+  bool moves = false;  // what is shown is elsewhere in the image afterwards
 
   // One of these is there, or none for the steps that program.h runs itself; a table may have a
   // change beside it that is faster alone.

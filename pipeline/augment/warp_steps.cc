@@ -33,15 +33,18 @@ const PixelKind kAffineStep{.name = "affine",
                             .choice = "interpolation",
                             .choices = kInterpolationNames,
                             .fill = true,
+                            .moves = true,
                             .make = affine};
 const PixelKind kPerspectiveStep{.name = "perspective",
                                  .values = {"a", "b", "c", "d", "e", "f", "g", "h"},
                                  .choice = "interpolation",
                                  .choices = kInterpolationNames,
                                  .fill = true,
+                                 .moves = true,
                                  .make = perspective};
 
-const PixelKind kTurnStep{.name = "turn", .values = {"quarters"}, .make = turn_quarters};
+const PixelKind kTurnStep{
+    .name = "turn", .values = {"quarters"}, .moves = true, .make = turn_quarters};
 
 void add_affine(Draws& draws, const std::array<double, 6>& matrix, const WarpOptions& options) {
   const auto [a, b, c, d, e, f] = matrix;

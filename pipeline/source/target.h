@@ -1,5 +1,5 @@
 // The targets of a sample besides its label: columns of numbers with a fixed shape, such as the
-// probabilities of all classes, several labels at once, or a box. Values; any threads.
+// probabilities of all classes. They stay as they are: boxes do not move with the pixels. Values.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct TargetColumn {
 
   int64_t numbers() const;       // in one sample: the product of the shape
   int bytes() const;             // of one sample
-  std::string describe() const;  // "boxes: float32 (4)"
+  std::string describe() const;  // "'tags': float32 (40)"
   bool operator==(const TargetColumn&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "pipeline/augment.h"
+#include "pipeline/unmoved_targets.h"
 #include "python/core/bind.h"
 
 namespace stoker::python {
@@ -77,6 +78,8 @@ void bind_augment(nb::module_& module) {
   module.def(
       "canonical_stages", [](const std::string& text) { return list_of(text).stages_text(); },
       "stages"_a);
+  // A sentence, or "".
+  module.def("unmoved_targets", unmoved_targets, "source"_a, "augment"_a);
   module.def("own_size", own_size, "stages"_a);
   module.def(
       "view_count", [](const std::string& text) { return list_of(text).views(); }, "stages"_a);

@@ -198,7 +198,7 @@ void bind_source(nb::module_& module) {
           "The sample's name; of a file: its path relative to root. IndexError if there is none.")
       .def_prop_ro("targets", targets_of,
                    "The type and the shape (of one sample) of each target besides the label, by "
-                   "name: {'boxes': ('float32', (4,))}. Empty if there are none.",
+                   "name: {'tags': ('float32', (40,))}. Empty if there are none.",
                    nb::sig("def targets(self) -> dict[str, tuple[str, tuple[int, ...]]]"))
       .def("label", label_of, "id"_a,
            "The sample's label. IndexError if there is none. Of stoker.dataset() without labels=: "

@@ -54,10 +54,11 @@ def dataset(
         raises ValueError. Without any label it is 0.
     classes: the names of classes 0, 1, ..., if labels are ints.
     targets: the type and the shape of each target that items have besides the label, by name:
-        {"age": ("float32", ()), "boxes": ("float32", (2, 4))}; types are float32, int32, int64 and
+        {"age": ("float32", ()), "tags": ("uint8", (40,))}; types are float32, int32, int64 and
         uint8. Items are (image, targets) or (image, label, targets) then, and targets is a dict of
         numbers, sequences, arrays or tensors by name or, if there is only one, its values alone.
-        For soft labels, several labels at once, numbers to predict; batch.targets has them.
+        For soft labels, several labels at once, numbers to predict; batch.targets has them, as they
+        are: boxes do not move with the pixels (see with_targets()).
 
     An item that raises an exception, or is something else, is a bad sample, with the exception and
     its place as the reason. So is one at which a worker process dies, which is started again; if it

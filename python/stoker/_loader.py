@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -235,6 +236,9 @@ class Loader(Generic[Item]):
         self._device = name
         self._is_seeded = not isinstance(seed, DrawnSeed)
         spec = make_spec(augment, size, source.raw_size)
+        unmoved = _core.unmoved_targets(source if first is None else first, spec)
+        if unmoved:
+            warnings.warn(unmoved, stacklevel=2)
         self._views = spec.views
         images = image_format(dtype, layout, mean, std)
         form = (name, images, yes_or_no("copy", copy), sys.flags.dev_mode)

@@ -138,8 +138,8 @@ def mix(
     mixup, cutmix: alpha of the distribution Beta(alpha, alpha) of the shares; 0: off. switch_p: the
     probability of CutMix where both are on. per_batch: one draw for all rows of a batch.
     Batch.targets then has mix_label, the partner's label, and mix_weight, the share of the row's
-    own: loss = mix_weight * loss(label) + (1 - mix_weight) * loss(mix_label). The batch size must
-    be even.
+    own: loss = mix_weight * loss(label) + (1 - mix_weight) * loss(mix_label). Other targets are not
+    mixed: a row has its own sample's. The batch size must be even.
     """
     return stage("mix", mixup=mixup, cutmix=cutmix, p=p, switch_p=switch_p, per_batch=per_batch)
 

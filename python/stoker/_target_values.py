@@ -63,6 +63,8 @@ def _of_column(column: Column, values: Any) -> bytes:
 
 def packed(where: str, values: Any) -> tuple[str, list[int], Any]:
     """Returns the type, the shape, and the values in one piece, which nobody can change."""
+    if hasattr(values, "filled") and values.count() < values.size:
+        raise ValueError(f"{where} has gaps (a masked array): fill them before, by filled()")
     found = _buffer_of(values)
     if found is None:
         values = values.__array__() if hasattr(values, "__array__") else values  # a tensor

@@ -11,6 +11,7 @@
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "pipeline/source/target_source.h"
+#include "pipeline/unmoved_targets.h"
 #include "tests/pipeline/loader_support.h"
 
 namespace stoker::testing {
@@ -257,6 +258,65 @@ TEST_F(TargetsTest, WhatDoesNotFitIsRefusedWithTheNumbers) {
             }),
             "ConcatSource: source 1 has no targets, not the targets 'boxes': float32 (2, 2), "
             "'score': int64 () as source 0");
+}
+
+// ---- Targets that say where something is, and pixels that move
+
+struct Place {
+  const char* name;
+  std::vector<int64_t> shape;
+  const char* stages;
+  bool warns;
+};
+
+TEST(UnmovedTargets, PlacesAreFoundByNameAndStagesByWhatTheyDraw) {
+  const Place rows[] = {
+      {"boxes", {4}, "random_resized_crop | flip", true},
+      {"boxes", {5, 4}, "resize | flip(p=1)", true},
+      {"annotations.faceBox_2", {4}, "resize | rotate(10)", true},
+      {"keypoints", {17, 3}, "resize | vertical_flip", true},
+      {"points", {6, 2}, "resize | affine(10)", true},
+      {"mask", {8, 8}, "resize | random_augment", true},
+      {"xmin", {}, "resize_center_crop", true},
+      {"bbox", {4}, "views(resize | invert, resize | perspective, counts=(1, 1))", true},
+      {"bbox", {4}, "resize | timm_auto_augment('rand-m9')", true},
+      // The shape alone says nothing, nor a part of a word, nor a word without the numbers.
+      {"scores", {4}, "random_resized_crop | flip", false},
+      {"inbox", {4}, "random_resized_crop | flip", false},
+      {"box", {}, "random_resized_crop | flip", false},
+      {"points", {4}, "random_resized_crop | flip", false},
+      {"mask", {40}, "random_resized_crop | flip", false},
+      // Colours move nothing.
+      {"boxes", {4}, "resize | color_jitter(0.4, 0.4, 0.4) | grayscale | pillow_blur", false},
+  };
+  for (const Place& row : rows) {
+    SCOPED_TRACE(std::string(row.name) + ": " + row.stages);
+    const auto pictures = jpeg_source(3);
+    TargetColumn column{row.name, TargetType::float32, row.shape};
+    const std::vector<float> values(3 * static_cast<size_t>(column.numbers()), 0.5F);
+    const TargetSource source(*pictures,
+                              {{.column = column, .values = std::as_bytes(std::span(values))}});
+    const std::string text = unmoved_targets(source, AugmentSpec(row.stages, {24, 24}));
+    EXPECT_EQ(!text.empty(), row.warns) << text;
+    EXPECT_EQ(text.find(column.describe()) != std::string::npos, row.warns) << text;
+  }
+}
+
+// Places that are relative to the whole image stay right where it is only resized.
+TEST(UnmovedTargets, AResizeAloneMovesPlacesInPixels) {
+  const auto pictures = jpeg_source(3);
+  std::vector<float> values(3 * 4, 1);
+  const std::vector<TargetTable> tables = {
+      {.column = {"bbox", TargetType::float32, {4}}, .values = std::as_bytes(std::span(values))}};
+  EXPECT_EQ(unmoved_targets(TargetSource(*pictures, tables), AugmentSpec("resize", {24, 24})), "");
+  values[9] = 30;
+  EXPECT_EQ(unmoved_targets(TargetSource(*pictures, tables), AugmentSpec("resize", {24, 24})),
+            "the target 'bbox': float32 (4) seems to say where something is in the picture, and "
+            "resize moves the pixels: targets stay as they are in the data, and are wrong for such "
+            "rows");
+  // Raw pixels of the rows' own size.
+  const auto raw = make_synthetic_source(3, {16, 16}, 3, 1);
+  EXPECT_EQ(unmoved_targets(TargetSource(*raw, tables), AugmentSpec("resize", {16, 16})), "");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 import array
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -31,17 +32,17 @@ def loader(source, **options):
 
 
 def test_every_row_has_those_of_its_sample(pictures):
-    boxes, scores = values(2, 2), values(dtype="int64")
-    source = stoker.with_targets(pictures, {"boxes": boxes, "scores": scores})
-    assert source.targets == {"boxes": ("float32", (2, 2)), "scores": ("int64", ())}
+    pairs, scores = values(2, 2), values(dtype="int64")
+    source = stoker.with_targets(pictures, {"pairs": pairs, "scores": scores})
+    assert source.targets == {"pairs": ("float32", (2, 2)), "scores": ("int64", ())}
     held = list(loader(source))
     assert len(held) == 6
     for batch in held:
         ids = np.asarray(batch.ids)
-        assert list(batch.targets) == ["boxes", "scores"]
-        assert batch.targets["boxes"].shape == (4, 2, 2)
+        assert list(batch.targets) == ["pairs", "scores"]
+        assert batch.targets["pairs"].shape == (4, 2, 2)
         assert batch.targets["scores"].dtype == "int64"
-        np.testing.assert_array_equal(np.asarray(batch.targets["boxes"]), boxes[ids])
+        np.testing.assert_array_equal(np.asarray(batch.targets["pairs"]), pairs[ids])
         np.testing.assert_array_equal(np.asarray(batch.targets["scores"]), scores[ids])
     held[0].release()
     with pytest.raises(RuntimeError, match="was released"):
@@ -69,6 +70,7 @@ def test_a_source_without_has_none(pictures):
         (values(2, dtype="uint8"), "uint8", values(2, dtype="uint8")),
         (values(2) % 2 == 1, "uint8", (values(2) % 2).astype("uint8")),
         (values(4)[:, ::2], "float32", values(4)[:, ::2]),
+        (np.ma.array(values()), "float32", values()),
         (values(2).T.copy().T, "float32", values(2)),
         (list(range(SAMPLES)), "int64", values(dtype="int64")),
         ([[True, False]] * SAMPLES, "uint8", [[1, 0]] * SAMPLES),
@@ -107,6 +109,7 @@ def test_what_is_taken(pictures, given, dtype, kept):
         ([1 << 63] * SAMPLES, TypeError, "integers of up to 63 bits"),
         (np.array([1 << 63] * SAMPLES), TypeError, "integers of up to 63 bits"),
         (values(0), ValueError, "has the shape"),
+        (np.ma.masked_equal(values(), 3), ValueError, r"targets\['a'\] has gaps \(a masked array"),
     ],
 )
 def test_what_is_refused(pictures, given, error, message):
@@ -182,3 +185,34 @@ def test_a_sample_that_cannot_be_read(tmp_path):
     (tmp_path / "a.jpg").unlink()
     with pytest.raises(OSError, match="a.jpg: .*No such file"):
         source[0].targets
+
+
+def test_a_loader_warns_of_places_that_stay_where_they_were(pictures):
+    boxes = stoker.with_targets(pictures, {"boxes": values(4)})
+    with pytest.warns(UserWarning, match=r"'boxes': float32 \(4\).* random_crop and flip move"):
+        stoker.Loader(boxes, augment="random_crop(padding=2) | flip(p=1)").close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stoker.Loader(boxes, augment="color_jitter(0.4)").close()
+        scores = stoker.with_targets(pictures, {"scores": values(4)})
+        stoker.Loader(scores, augment="random_crop(padding=2) | flip(p=1)").close()
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_mixed_rows_keep_their_own_targets(pictures, world):
+    source = stoker.with_targets(pictures, {"id": list(range(SAMPLES))})
+    labels = np.asarray(source.labels())
+    mixed = 0
+    for rank in range(world):
+        feed = stoker.Loader(
+            source, batch_size=4, seed=1, augment="resize | mix(mixup=1)", rank=rank, world=world
+        )
+        for batch in feed:
+            own = np.asarray(batch.targets["id"])
+            assert own.tolist() == np.asarray(batch.ids).tolist()
+            partner = own.reshape(-1, 2)[:, ::-1].reshape(-1)
+            is_mixed = np.asarray(batch.targets["mix_weight"]) < 1
+            mixed += is_mixed.sum()
+            wanted = np.asarray(batch.targets["mix_label"])
+            assert (wanted[is_mixed] == labels[partner][is_mixed]).all()
+    assert mixed == SAMPLES - 1

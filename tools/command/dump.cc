@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "pipeline/unmoved_targets.h"
 #include "tools/command/command.h"
 #include "tools/console/progress.h"
 #include "tools/data/dump_rows.h"
@@ -115,6 +116,9 @@ int run_dump(int argc, char** argv) {
   }
   const auto device = make_host_device();
   const auto stream = device->make_stream();
+  if (const std::string unmoved = unmoved_targets(source, augment); !unmoved.empty()) {
+    fmt::print(stderr, "{}: {}\n", source.root(), unmoved);
+  }
   LoaderOptions feed = loader_options(options);
   feed.order = samples.order;
   Loader loader(source, augment, {device.get()}, feed);

@@ -77,7 +77,8 @@ void add_target_option(CLI::App& app, DataOptions& options) {
   app.add_option("--target-from", options.targets_from,
                  "Where shards or a list have targets besides the label (numbers, or arrays of one "
                  "shape in all samples), several times: a column or key; in tar shards json:FIELD, "
-                 "npy or NAME.npy. A suffix such as :float32 says the type")
+                 "npy or NAME.npy. A suffix such as :float32 says the type. They stay as they are: "
+                 "boxes do not move with the pixels")
       ->allow_extra_args(false)
       ->default_str("");
 }

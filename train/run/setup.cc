@@ -11,6 +11,7 @@
 #include "pipeline/durable_file.h"
 #include "pipeline/invalid_field.h"
 #include "pipeline/measure_hooks.h"
+#include "pipeline/unmoved_targets.h"
 #include "train/answers.h"
 #include "train/run/batch_chooser.h"
 #include "train/run/metrics.h"
@@ -59,6 +60,8 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   note(shape.notes);
   options.recipe.micro_batch_size = shape.micro_batch_size;
   model = model_of(options.recipe, train, eval);
+  const std::string unmoved = unmoved_targets(train, options.recipe.train);
+  if (!unmoved.empty()) note({unmoved});
   net = model.net();
   require_labels(train, net);
   if (eval) require_labels(SubsetSource(*eval, options.limit_eval), net);

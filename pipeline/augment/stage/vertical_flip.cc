@@ -5,6 +5,7 @@ namespace stoker {
 namespace {
 
 const PixelKind kStep{.name = "vertical_flip",
+                      .moves = true,
                       .change = [](const PixelStep&, MutableImageView image, PixelScratch&) {
                         flip_vertical(image);
                       }};
