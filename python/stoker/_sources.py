@@ -61,8 +61,8 @@ def cifar(
     path: Path, split: str, label_fn: LabelFn | None = None, *, store: Store | None = None
 ) -> _core.Source:
     """CIFAR-10 or CIFAR-100 in their binary layout (data_batch_1.bin ..., train.bin ...), or a
-    folder that contains the archive's folder. split: 'train', 'test' or 'all'. Raises what folder()
-    raises; also RuntimeError for files that are not complete.
+    folder that contains the archive's folder; CIFAR-100's labels are the fine ones. split: 'train',
+    'test' or 'all'. Raises what folder() raises; also RuntimeError for files that are not complete.
     """
     return _opened("cifar", path, split, label_fn, store=store)
 

@@ -246,6 +246,7 @@ int run_pack(int argc, char** argv) {
       "The bytes of image files stay as they are; CIFAR's become PNG files with the same pixels.\n"
       "In a tar shard a sample is KEY.jpg (or png, webp, bmp, tif) and KEY.cls, its label as "
       "text;\n"
+      "targets and other members or columns are not written.\n"
       "KEY is its path with dots in the file's name replaced by _. classes.txt has the names of\n"
       "the classes, and seek-index.bin the seek indexes (see stoker index), which stoker finds "
       "there.\n"
