@@ -141,7 +141,7 @@ class Source {
   // Whether all labels are known from the start. Otherwise a label may come with its sample, and
   // is no part of any digest.
   virtual bool knows_labels() const { return true; }
-  // A digest of the labels in the order of the samples: the same in a folder, in shards or in a list
+  // A digest of the labels in the order of the samples: the same in a folder, in shards or a list
   // (drawn samples have their own); fingerprint() if they are unknown. Here it asks for each.
   virtual uint64_t labels_digest() const;
   // The same for the columns of targets() and their values, as far as they are known before the
