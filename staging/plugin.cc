@@ -14,8 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the folder of the program or library that contains this function.
-fs::path own_folder() {
+// Returns the folder of the program or library that contains this function; "" if it cannot be
+// told.
+fs::path find_own_folder() {
   std::error_code error;
   Dl_info info{};
   link_map* map = nullptr;
@@ -28,14 +29,21 @@ fs::path own_folder() {
   return file.parent_path();
 }
 
+// Found when this code is loaded: a library may have been named relative to the current directory,
+// which is another one later, where somebody else's files may be.
+const fs::path kOwnFolder = find_own_folder();
+
 std::vector<fs::path> search_folders() {
   const char* named = std::getenv("STOKER_PLUGIN_DIR");
-  if (named != nullptr && *named != '\0') return {named};
-  const fs::path own = own_folder();
-  // Beside this code; from an installed shared library of stoker; from an installed program, or
-  // from the Python package.
-  std::vector<fs::path> folders = {own, own / "stoker",
-                                   (own / STOKER_PLUGINS_FROM_PROGRAM).lexically_normal()};
+  std::error_code error;
+  if (named != nullptr && *named != '\0') return {fs::absolute(named, error)};
+  std::vector<fs::path> folders;
+  if (!kOwnFolder.empty()) {
+    // Beside this code; from an installed shared library of stoker; from an installed program, or
+    // from the Python package.
+    folders = {kOwnFolder, kOwnFolder / "stoker",
+               (kOwnFolder / STOKER_PLUGINS_FROM_PROGRAM).lexically_normal()};
+  }
   // The install folder of this build, for a foreign program that links the static library. A
   // Python package has none.
   const std::string_view installed = STOKER_PLUGIN_FOLDER;

@@ -13,6 +13,7 @@ import glob
 import os
 import sys
 
+import library_paths
 from bare_root import APT, BareRoot, conclude
 
 
@@ -45,6 +46,8 @@ def plugins(root, folder):
 
 
 def check(folder, roots, suite):
+    lines, count = library_paths.read([folder], built=False)
+    assert count > 0 and not lines, "\n".join(lines)
     with BareRoot(suite, roots) as root:
         root.add(folder, "/packages")
         root.update_lists()

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 
+import library_paths
 from bare_root import BareRoot, NotHere, conclude
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -49,8 +50,15 @@ def check(suite, wheels, roots):
             print(root.run_well("/env/bin/python", "/check/wheel_in_root.py", "/golden"), flush=True)
 
 
+def expect_own_folders(wheels):
+    """What is packed looks for libraries beside itself and where the system has them."""
+    lines, count = library_paths.read([wheels], built=False)
+    assert count > 0 and not lines, "\n".join(lines)
+
+
 def check_all(suites, wheels, roots):
     """Checks in each root that can be had, and then raises NotHere if there was one that cannot."""
+    expect_own_folders(wheels)
     reasons = []
     for suite in suites:
         try:

@@ -21,8 +21,10 @@ import sysconfig
 import tempfile
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "gpu"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "..", "bench", "gpu"), os.path.join(HERE, "..", "machines")]
 
+import library_paths  # noqa: E402
 import plan  # noqa: E402
 
 LEFT_OUT = 77
@@ -203,6 +205,10 @@ def main():
     bundle = os.path.abspath(sys.argv[1])
     with open(os.path.join(bundle, "MANIFEST.json"), encoding="utf-8") as file:
         manifest = json.load(file)
+    lines, _ = library_paths.read([bundle], built=False)
+    if lines:
+        print("FAILED:", *lines, sep="\n")
+        return 1
     with tempfile.TemporaryDirectory() as folder:
         root = Root(folder, bundle)
         way, reason = root.enter()

@@ -106,8 +106,8 @@ stoker_note_cuda(NCCL "${NCCL_VERSION}" "no training on several GPUs at once")
 
 # stoker_cuda_plugin(TARGET SOURCES... [LIBRARIES ...] [RUNTIME TARGET]): builds lib<TARGET>.so next to the
 # program. Exports what is marked so (its C entry) and nothing of what it links statically. Finds its libraries
-# beside itself, where NVIDIA's Python wheels put them (it in site-packages/stoker or stoker_cuda), and where they were at
-# build time. The CUDA runtime is linked statically, but for tests that name another to put in its place. Plugin
+# beside itself, where NVIDIA's Python wheels put them (it in site-packages/stoker or stoker_cuda), and in the build folder where
+# they were at build time. The CUDA runtime is linked statically, but for tests that name another to put in its place. Plugin
 # and program know by STOKER_BUILD_STAMP that they come from one build.
 set(STOKER_BUILD_STAMP "stoker ${PROJECT_VERSION} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 set(STOKER_CUDA_RUNPATH "$ORIGIN;$ORIGIN/../nvidia/cu13/lib;$ORIGIN/../nvidia/cudnn/lib;$ORIGIN/../nvidia/nccl/lib")
@@ -131,6 +131,5 @@ function(stoker_cuda_plugin target)
     CUDA_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
-    BUILD_RPATH "${STOKER_CUDA_RUNPATH};${CUDAToolkit_LIBRARY_DIR}"
     INSTALL_RPATH "${STOKER_CUDA_RUNPATH};${CMAKE_INSTALL_RPATH}")
 endfunction()

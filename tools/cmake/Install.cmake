@@ -29,6 +29,26 @@ if(BUILD_SHARED_LIBS AND NOT DEFINED CMAKE_INSTALL_RPATH)
   set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/${to_libraries}")
 endif()
 
+# stoker_runpath(TARGET FOLDER [options of install()]): where a target that is installed in FOLDER looks for libraries. In the
+# build folder that is its INSTALL_RPATH and the folders of what it is linked with, installed its INSTALL_RPATH alone. CMake's
+# own way is to fill up the first with ":" so that it can be changed, and an empty element is the current directory: a program
+# that is started in somebody else's folder would load that folder's libraries.
+function(stoker_runpath target folder)
+  get_target_property(folders ${target} INSTALL_RPATH)
+  if(NOT folders)  # there is no such property
+    set(folders "")
+  endif()
+  list(FILTER folders EXCLUDE REGEX "^$")
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "${folders}" INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
+  if(CMAKE_INSTALL_RPATH_USE_LINK_PATH OR CMAKE_SKIP_RPATH OR CMAKE_SKIP_INSTALL_RPATH)
+    return()
+  endif()
+  list(JOIN folders ":" folders)
+  install(CODE "cmake_path(SET file \"${folder}/$<TARGET_FILE_NAME:${target}>\")
+    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY \"\${CMAKE_INSTALL_PREFIX}\")
+    file(RPATH_SET FILE \"\$ENV{DESTDIR}\${file}\" NEW_RPATH \"${folders}\")" ${ARGN})
+endfunction()
+
 # stoker_library(stoker_NAME HEADERS ...): what all libraries of ours have in common. To a consumer it is stoker::NAME.
 function(stoker_library target)
   cmake_parse_arguments(arg "" "" "HEADERS" ${ARGN})
@@ -58,6 +78,9 @@ function(stoker_library target)
           ARCHIVE COMPONENT development
           LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
           INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  if(BUILD_SHARED_LIBS)
+    stoker_runpath(${target} ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
+  endif()
   install(EXPORT stoker-${name} NAMESPACE stoker:: DESTINATION ${STOKER_PACKAGE_DIR} COMPONENT development)
 endfunction()
 
@@ -113,6 +136,7 @@ function(stoker_install_cuda_plugins)  # [EXCLUDE_FROM_ALL]
   foreach(plugin stoker_cuda stoker_cuda_train)
     if(TARGET ${plugin})
       install(TARGETS ${plugin} LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT cuda ${ARGN})
+      stoker_runpath(${plugin} ${STOKER_PLUGIN_DIR} COMPONENT cuda ${ARGN})
     endif()
   endforeach()
 endfunction()
@@ -139,15 +163,14 @@ function(stoker_install_package)
 
   if(TARGET stoker)
     install(TARGETS stoker RUNTIME COMPONENT runtime)
+    stoker_runpath(stoker ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/train/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/stoker
             COMPONENT runtime)
   endif()
-  if(TARGET stoker_mpi)
-    install(TARGETS stoker_mpi LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT mpi)
-  endif()
-  foreach(plugin opencv avif curl)
+  foreach(plugin mpi opencv avif curl)
     if(TARGET stoker_${plugin})
       install(TARGETS stoker_${plugin} LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT ${plugin})
+      stoker_runpath(stoker_${plugin} ${STOKER_PLUGIN_DIR} COMPONENT ${plugin})
     endif()
   endforeach()
   stoker_install_cuda_plugins()

@@ -65,6 +65,14 @@ stoker_note_library(libcurl CURL "${STOKER_STORE}" "no data in object stores")
 stoker_note_library(OpenSSL OpenSSL "${STOKER_STORE}" "no data in object stores")
 set(MPI_CXX_SKIP_MPICXX ON)  # its C functions are all that is used
 stoker_note_library(MPI MPI "${STOKER_MPI}" "no training over several processes on CPUs" COMPONENTS CXX)
+# The libraries themselves and not the links to them: Debian's libmpi.so is one in a folder that has no libmpi.so.40, and what is
+# linked with it would be searched there.
+foreach(name IN LISTS MPI_CXX_LIB_NAMES)
+  if(MPI_${name}_LIBRARY)
+    file(REAL_PATH ${MPI_${name}_LIBRARY} library)
+    set_property(CACHE MPI_${name}_LIBRARY PROPERTY VALUE ${library})
+  endif()
+endforeach()
 stoker_note_library(Highway hwy ON "required")
 stoker_note_library(libpng PNG ON "required, for contact sheets")
 
