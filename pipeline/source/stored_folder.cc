@@ -27,6 +27,7 @@ class StoredFolder final : public IndexedFolder {
         states_(std::move(states)),
         window_(place_->store(), options,
                 {.root = place_->root(),
+                 .queries = place_->store()->digest_of_queries(),
                  .count = size(),
                  .locate = [this](SampleId id) { return locate(id); },
                  .bytes_of = [this](SampleId id) { return states_.bytes(id); }}) {}

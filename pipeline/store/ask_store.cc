@@ -29,6 +29,9 @@ HttpAnswer StoreAsker::ask(const std::function<HttpRequest()>& make,
     if (judgement.kind == AnswerKind::fine) return answer;
     const bool goes_on =
         judgement.kind == AnswerKind::again || judgement.kind == AnswerKind::throttled;
+    if (!goes_on && (answer.status == 401 || answer.status == 403)) {
+      throw StoreForbidden(judgement.problem);
+    }
     if (!goes_on) throw StoreError(judgement.problem);
     const int most = was_answered_ ? tries_ : std::min(tries_, kTriesOfUnknown);
     if (tried >= most) {

@@ -1,5 +1,8 @@
 #include "pipeline/store/http_store.h"
 
+#include <algorithm>
+
+#include "pipeline/store/digest256.h"
 #include "pipeline/store/environment.h"
 #include "pipeline/store/range_answer.h"
 #include "pipeline/store/url_text.h"
@@ -13,15 +16,20 @@ bool is_redirection(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
+std::string query_of(const std::string& url) {
+  const size_t question = url.find('?');
+  return question == std::string::npos ? "" : url.substr(question + 1);
+}
+
 // What a place says that a redirection led to, when its signature has expired.
 bool may_have_expired(int status) { return status == 400 || status == 401 || status == 403; }
 
 }  // namespace
 
-HttpStore::HttpStore(const std::string& server, const std::string& query,
-                     const StoreOptions& options)
-    : root_(server),
-      query_(query),
+HttpStore::HttpStore(const StoreAddress& address, const StoreOptions& options)
+    : root_(address.server),
+      query_(address.query),
+      targets_(address.targets),
       ca_file_(options.ca_file.empty() ? environment("AWS_CA_BUNDLE") : options.ca_file),
       client_(make_http_client(options.most_connections())),
       asker_(*client_, options.tries) {}
@@ -54,7 +62,7 @@ bool HttpStore::stat(const std::string& key, StoredObject& out) const {
     if (is_gone(answer)) return {};
     if (!is_success(answer) && answer.status != 416) return judge_failure(key, answer);
     if (answer.complete) return {};
-    return {AnswerKind::again, without_secrets(name + ": " + answer.problem)};
+    return {AnswerKind::again, without_secrets(key, name + ": " + answer.problem)};
   };
   HttpAnswer answer = asker_.ask([&] { return request("HEAD", key); },
                                  [&](const HttpAnswer& got) -> Judgement {
@@ -95,7 +103,7 @@ Judgement HttpStore::judge(const StoredObject& object, int64_t offset, int64_t l
   const std::string name = address_of(object.key);
   if (answer.status == 200 || answer.status == 206) {
     Judgement judgement = judge_range(name, object, offset, length, answer);
-    judgement.problem = without_secrets(judgement.problem);
+    judgement.problem = without_secrets(object.key, judgement.problem);
     return judgement;
   }
   if (answer.status == 412) return object_changed(name, "it has another version");
@@ -104,7 +112,20 @@ Judgement HttpStore::judge(const StoredObject& object, int64_t offset, int64_t l
 }
 
 std::string HttpStore::own_url(const std::string& key) const {
-  return root_ + key + (query_.empty() ? "" : "?" + query_);
+  const auto found = targets_.find(key);
+  if (found != targets_.end()) return root_ + found->second;
+  std::string url = root_ + key;
+  if (!query_.empty()) url.append("?").append(query_);
+  return url;
+}
+
+std::string HttpStore::digest_of_queries() const {
+  const auto has_query = [](const auto& target) { return query_of(target.second) != ""; };
+  if (query_.empty() && std::none_of(targets_.begin(), targets_.end(), has_query)) return "";
+  std::string text = "queries of " + root_ + '\0' + query_;
+  for (const auto& [key, target] : targets_) text.append("\0", 1).append(target);
+  std::string digest(" ");
+  return digest.append(to_hex(sha256(bytes_of(text))));
 }
 
 std::optional<std::string> HttpStore::place_of(const std::string& key) const {
@@ -122,7 +143,7 @@ Judgement HttpStore::judge_failure(const std::string& key, const HttpAnswer& ans
   const std::string name = address_of(key);
   if (answer.status == 0) {
     return {answer.hopeless ? AnswerKind::refused : AnswerKind::again,
-            without_secrets(name + ": " + answer.problem)};
+            without_secrets(key, name + ": " + answer.problem)};
   }
   const std::string problem = name + ": status " + std::to_string(answer.status);
   if (is_redirection(answer.status)) return follow(key, answer);
@@ -136,8 +157,9 @@ Judgement HttpStore::judge_failure(const std::string& key, const HttpAnswer& ans
     return {AnswerKind::refused, problem + ": there is no such file"};
   }
   if (answer.status == 401 || answer.status == 403) {
-    return {AnswerKind::refused, problem + (query_.empty() ? ": the server wants to know who asks"
-                                                           : ": has the signed URL expired?")};
+    return {AnswerKind::refused,
+            problem + (query_of(own_url(key)).empty() ? ": the server wants to know who asks"
+                                                      : ": has the signed URL expired?")};
   }
   return {AnswerKind::refused, problem};
 }
@@ -157,9 +179,10 @@ Judgement HttpStore::follow(const std::string& key, const HttpAnswer& answer) co
   return {AnswerKind::again, name + ": it is redirected"};
 }
 
-std::string HttpStore::without_secrets(std::string text) const {
-  for (size_t at = 0; !query_.empty() && (at = text.find(query_, at)) != std::string::npos;) {
-    text.replace(at, query_.size(), "...");
+std::string HttpStore::without_secrets(const std::string& key, std::string text) const {
+  const std::string query = query_of(own_url(key));
+  for (size_t at = 0; !query.empty() && (at = text.find(query, at)) != std::string::npos;) {
+    text.replace(at, query.size(), "...");
   }
   return text;
 }

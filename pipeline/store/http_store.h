@@ -17,8 +17,8 @@ namespace stoker {
 
 class HttpStore : public ObjectStore {
  public:
-  // `server`: "https://host:port". `query`: is added to every request; it is a secret.
-  HttpStore(const std::string& server, const std::string& query, const StoreOptions& options);
+  // The address's query is added to every request of an object that has no target.
+  HttpStore(const StoreAddress& address, const StoreOptions& options);
 
   const std::string& root() const override { return root_; }
   void scan(const std::string& prefix,
@@ -30,6 +30,7 @@ class HttpStore : public ObjectStore {
   Judgement judge(const StoredObject& object, int64_t offset, int64_t length,
                   const HttpAnswer& answer) const override;
   HttpClient& client() const override { return *client_; }
+  std::string digest_of_queries() const override;
 
  private:
   std::string own_url(const std::string& key) const;
@@ -39,9 +40,11 @@ class HttpStore : public ObjectStore {
   // Judges an answer that is no success. It follows a redirection by "again".
   Judgement judge_failure(const std::string& key, const HttpAnswer& answer) const;
   Judgement follow(const std::string& key, const HttpAnswer& answer) const;
-  std::string without_secrets(std::string text) const;
+  std::string without_secrets(const std::string& key, std::string text) const;
 
-  const std::string root_, query_, ca_file_;
+  const std::string root_, query_;
+  const ObjectTargets targets_;
+  const std::string ca_file_;
   mutable Mutex mutex_;
   mutable std::map<std::string, std::string> places_ GUARDED_BY(mutex_);  // URLs by keys
   const std::unique_ptr<HttpClient> client_;

@@ -39,7 +39,7 @@ std::shared_ptr<const ObjectStore> open_store(const StoreAddress& address,
   if (address.kind == StoreAddress::Kind::s3) {
     return std::make_shared<S3Store>(address.server, options);
   }
-  return std::make_shared<HttpStore>(address.server, address.query, options);
+  return std::make_shared<HttpStore>(address, options);
 }
 
 }  // namespace stoker

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -23,6 +24,12 @@ class StoreError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The server does not say whether there is such an object (status 401, 403).
+class StoreForbidden : public StoreError {
+ public:
+  using StoreError::StoreError;
+};
+
 // What StoredObject::version is of a server that gives none.
 inline constexpr char kUnversioned[] = "unversioned";
 
@@ -36,18 +43,31 @@ struct StoredObject {
   std::string version{};
 };
 
+// Where objects of a web server are, "/path?query", by what they are called: their keys, or their
+// addresses without the query, which may be a secret.
+using ObjectTargets = std::map<std::string, std::string>;
+
 // An address that a user may name.
 struct StoreAddress {
   enum class Kind : uint8_t { s3, http } kind = Kind::s3;
-  std::string server;  // s3: the bucket; http: "https://host:port"
-  std::string key;     // prefix or object, as StoredObject has it
-  std::string query;   // http only: what follows "?", e.g. of a signed URL; it is a secret
+  std::string server;       // s3: the bucket; http: "https://host:port"
+  std::string key;          // prefix or object, as StoredObject has it
+  std::string query;        // http only: what follows "?", e.g. of a signed URL; it is a secret
+  ObjectTargets targets{};  // http only: by key, of objects that have a query of their own
 };
 
 // Returns true for "s3://", "http://" and "https://"; not for "file://".
 bool is_store_address(const std::string& path);
 // Throws std::invalid_argument with the address and an example of a right one.
 StoreAddress parse_address(const std::string& address);
+// REQUIRES: an address of a web server.
+std::string target_of(const StoreAddress& address);
+// Returns a path or an address as messages and files of results show it: an address without query,
+// user and password.
+std::string shown_path(const std::string& path);
+// The same for a word of a command line, "--data=https://...": "?..." stands for what follows the
+// path of an address.
+std::string shown_word(const std::string& word);
 
 // What to do about an answer to a request for a range.
 enum class AnswerKind : uint8_t {
@@ -89,6 +109,9 @@ class ObjectStore {
   virtual Judgement judge(const StoredObject& object, int64_t offset, int64_t length,
                           const HttpAnswer& answer) const = 0;
   virtual HttpClient& client() const = 0;
+  // Tells objects from others that are called the same, and lie behind other queries. One-way; ""
+  // if there is no query.
+  virtual std::string digest_of_queries() const { return ""; }
 };
 
 // Sorts by the keys' bytes, if they are in another order: some servers list folder by folder, with

@@ -72,4 +72,28 @@ StoreAddress parse_address(const std::string& address) {
                               "https://host/data/train-000.tar");
 }
 
+std::string target_of(const StoreAddress& address) {
+  std::string target = address.key;
+  if (!address.query.empty()) target.append("?").append(address.query);
+  return target;
+}
+
+std::string shown_path(const std::string& path) {
+  if (path.find("://") == std::string::npos) return path;
+  // In a key of S3 "?", "#" and "@" stand for themselves.
+  const bool is_key =
+      begins_with(path, "s3://") &&
+      path.substr(5, path.find('/', 5) - 5).find_first_of(":@") == std::string::npos;
+  return is_key ? path : shown_url(path);
+}
+
+std::string shown_word(const std::string& word) {
+  const size_t colon = word.find("://");
+  if (colon == std::string::npos) return word;
+  const size_t begin = word.find_last_of("=", colon) + 1;  // --data=https://...
+  const std::string address = word.substr(begin), shown = shown_path(address);
+  if (shown == address) return word;
+  return word.substr(0, begin) + shown + (address.find('?') == std::string::npos ? "" : "?...");
+}
+
 }  // namespace stoker

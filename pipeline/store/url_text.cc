@@ -139,6 +139,7 @@ std::optional<std::string> redirected_url(const std::string& url, const std::str
 
 std::string shown_url(const std::string& url) {
   std::string text = url.substr(0, url.find_first_of("?#"));
+  if (split_url(text)) return printable_name(text);
   const size_t colon = text.find("://");
   const size_t host = colon == std::string::npos ? 0 : colon + 3;
   const size_t at = text.rfind('@');  // a key of AWS may have a slash

@@ -161,6 +161,8 @@ void bind_blobs(nb::module_& module) {
   module.def("blob_set_of", blob_set_of, nb::call_guard<Unlocked>(), "paths"_a, "store"_a);
   module.def("has_blob_parts", has_blob_parts, nb::call_guard<Unlocked>(), "path"_a, "store"_a);
   module.def("local_path", local_path, "path"_a);
+  module.def("shown_path", shown_path, "path"_a);
+  module.def("shown_word", shown_word, "word"_a);
   module.def("has_parts", has_parts, nb::call_guard<Unlocked>(), "path"_a, "store"_a);
   module.def("open_blobs", open_blobs, "blobs"_a, "image_from"_a, "label_from"_a, "targets_from"_a,
              "store"_a, "wait"_a);

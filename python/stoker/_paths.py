@@ -68,14 +68,17 @@ def check_files(paths: list[str], split: str | None) -> str:
     for path in paths:
         if not is_address(path) and not os.path.exists(path):
             raise_missing(path)
-    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more files"
+    first = _core.shown_path(paths[0])
+    return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more files"
 
 
 def check_one_part(kind: str, path: str, store: _core.StoreOptions) -> None:
     """ValueError if there are parts: a default must not train on the test images."""
     if is_address(path):
         if kind != "cifar" and _core.has_parts(path, store):
-            raise ValueError(f"{path} holds several parts: say split='train', 'test' or 'all'")
+            raise ValueError(
+                f"{_core.shown_path(path)} holds several parts: say split='train', 'test' or 'all'"
+            )
         return
     parts = [part for part in _PARTS if os.path.isdir(os.path.join(path, part))]
     if os.path.isdir(path) and _core.is_cifar_folder(path):
@@ -120,10 +123,11 @@ def find_blobs(
     wanted = next(words for words, function in _FORMATS.values() if function == kind)
     where = path if isinstance(path, str) else path[0]
     if blobs is None:
-        raise ValueError(f"{where} holds no {wanted}: {_contents(where)}")
+        raise ValueError(f"{_core.shown_path(where)} holds no {wanted}: {_contents(where)}")
     words, function = _FORMATS[blobs.format]
     raise ValueError(
-        f"{where} holds {words} (as {blobs.first}), no {wanted}: open it by stoker.{function}()"
+        f"{_core.shown_path(where)} holds {words} (as {blobs.first}), no {wanted}: open it by "
+        f"stoker.{function}()"
     )
 
 

@@ -449,7 +449,8 @@ def _opened(
     choose("split", part, SPLITS)
     path: str | list[str]
     if isinstance(paths, (str, bytes, os.PathLike)) or kind in ("folder", "cifar"):
-        path = name = _core.local_path(os.fsdecode(paths))  # type: ignore[arg-type]
+        path = _core.local_path(os.fsdecode(paths))  # type: ignore[arg-type]
+        name = _core.shown_path(path)
         check_path(kind, path)
         if split is None:
             check_one_part(kind, path, options_for(path, store))

@@ -55,6 +55,11 @@ class Store:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"{name} is {value!r}, must be a text or None")
+        if self.endpoint is not None and "@" in self.endpoint:
+            raise ValueError(
+                f"endpoint is {_core.shown_path(self.endpoint)!r}, must have no user and no "
+                "password: keys are found as the AWS tools find them"
+            )
         if self.style not in _STYLES:
             raise ValueError(f"style is {self.style!r}, must be one of {', '.join(_STYLES)}")
         for name, value, least, most in (
@@ -103,5 +108,8 @@ def options_for(path: str | list[str], store: object) -> _core.StoreOptions:
         raise TypeError(f"store is of {type(store)}, must be a stoker.Store")
     first = path if isinstance(path, str) else path[0]
     if not is_address(first):
-        raise ValueError(f"store is given, and {first} is no address in a store (s3://, https://)")
+        raise ValueError(
+            f"store is given, and {_core.shown_path(first)} is no address in a store (s3://, "
+            "https://)"
+        )
     return store.options()

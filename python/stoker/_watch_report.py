@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from stoker._core import VERSION
+from stoker._core import VERSION, shown_word
 from stoker._steps import Steps, latency
 from stoker._diagnosis import Verdict, jitter
 from stoker._watched_run import WatchedRun, evidence, unknown
@@ -17,7 +17,7 @@ def as_json(run: WatchedRun) -> dict[str, Any]:
     verdict, steps = run.diagnose(), run.measured
     result: dict[str, Any] = {
         "format": "stoker watch 2",
-        "command": " ".join(sys.argv),
+        "command": " ".join(map(shown_word, sys.argv)),
         "version": VERSION,
         "loader": run.loader,
         "unit": run.unit,

@@ -217,6 +217,9 @@ TEST_F(SampleCacheTest, OtherDataHaveAnotherFolder) {
   other.root = "s3://other";
   EXPECT_NE(SampleCache::open(options(0.5), other)->folder(), sizes.cache);
   other = data_.samples();
+  other.queries = " 01";
+  EXPECT_NE(SampleCache::open(options(0.5), other)->folder(), sizes.cache);
+  other = data_.samples();
   other.count = kSamples - 1;
   EXPECT_NE(SampleCache::open(options(0.5), other)->folder(), sizes.cache);
   other = data_.samples();

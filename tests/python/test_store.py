@@ -71,6 +71,42 @@ def test_a_file_address_is_a_path(folder):
         stoker.tar("file://host/part-0.tar")
 
 
+def test_names_have_no_query_and_tell_objects_apart(folder, address):
+    plain = stoker.tar([f"{folder}/part-0.tar", f"{folder}/part-1.tar"])
+    signed = stoker.tar([f"{address}/part-0.tar?sig=key", f"{address}/part-1.tar?sig=key"])
+    assert [sample.name for sample in signed] == [sample.name for sample in plain]
+    assert (signed.root, signed.root.count("key")) == (address, 0)
+    both = stoker.tar([f"{address}/part-0.tar?sig=key&n={n}" for n in range(2)])
+    half = SAMPLES // 2
+    assert [both.name(i).split("/")[0] for i in (0, half)] == ["part-0.tar", "part-0.tar~2"]
+    assert [both[i + half].data for i in range(half)] == [plain[i].data for i in range(half)]
+    again = pickle.loads(pickle.dumps(both))
+    assert [sample.name for sample in again] == [sample.name for sample in both]
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("gs://bucket/x.tar", "AWS_ENDPOINT_URL_S3=https://storage.googleapis.com"),
+        ("hf://datasets/x", "stoker.huggingface"),
+        ("az://container/x", "https://ACCOUNT.blob.core.windows.net"),
+        ("HTTPS://host/x.tar?sig=swordfish", "there is no HTTPS://"),
+    ],
+)
+@pytest.mark.parametrize("call", [stoker.open, stoker.tar, stoker.folder])
+def test_schemes_that_are_unknown_say_what_to_write(call, address, said):
+    with pytest.raises(ValueError, match=said) as error:
+        call(address)
+    assert "s3://, https://" in str(error.value)
+    assert "--" not in str(error.value) and "swordfish" not in str(error.value)
+
+
+def test_an_endpoint_has_no_password():
+    with pytest.raises(ValueError, match="no user and no password") as error:
+        stoker.Store(endpoint="http://me:key@host")
+    assert "key@" not in str(error.value)
+
+
 def test_a_cache_changes_nothing(folder, address, tmp_path):
     store = stoker.Store(cache=str(tmp_path / "cache"), cache_size=20_000, memory=1 << 20)
     stored = stoker.tar(f"{address}/part-{{0..1}}.tar", store=store)

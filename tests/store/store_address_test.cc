@@ -48,6 +48,27 @@ TEST(StoreAddress, UrlsKeepTheirEncodingAndTheirQuery) {
   EXPECT_EQ(parse_address("http://h:80").key, "/");
 }
 
+TEST(StoreAddress, IsShownWithoutWhatMayBeASecret) {
+  for (const char* same : {"/data/a?b#c@d", "a:b", "s3://bucket/train-?@{0..9}#.tar", "http://h/x",
+                           "https://h:8/a@b/c.tar"}) {
+    EXPECT_EQ(shown_path(same), same);
+    EXPECT_EQ(shown_word(same), same);
+  }
+  EXPECT_EQ(shown_path("https://h/x.tar?sig=k"), "https://h/x.tar");
+  EXPECT_EQ(shown_path("http://me:key@h/x{0..3}.tar?sig=k"), "http://...@h/x{0..3}.tar");
+  EXPECT_EQ(shown_path("http://me:k/ey@h/x.tar"), "http://...@h/x.tar");
+  EXPECT_EQ(shown_path("s3://AK:k/ey@bucket/x"), "s3://...@bucket/x");
+  EXPECT_EQ(shown_path("HTTPS://h/x?sig=k"), "HTTPS://h/x");
+  EXPECT_EQ(shown_word("--data=https://h/x.tar?sig=k"), "--data=https://h/x.tar?...");
+  EXPECT_EQ(shown_word("https://h/x.tar?a=http://k"), "https://h/x.tar?...");
+  EXPECT_EQ(shown_word("--store-endpoint=http://me:k=y@h"), "--store-endpoint=http://...@h");
+}
+
+TEST(StoreAddress, WhereAnObjectIsHasItsQuery) {
+  EXPECT_EQ(target_of(parse_address("https://h/a b.tar?sig=k")), "/a%20b.tar?sig=k");
+  EXPECT_EQ(target_of(parse_address("https://h/a.tar")), "/a.tar");
+}
+
 TEST(StoreAddress, WrongOnesAreRefusedWithAnExample) {
   EXPECT_THAT(error_of("/data"), HasSubstr("s3://bucket/train/"));
   EXPECT_THAT(error_of("s3://"), HasSubstr("no bucket"));

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "pipeline/store/object_store.h"
 #include "tools/data/output_file.h"
 #include "tools/machine/machine.h"
 
@@ -40,7 +41,7 @@ BenchOutput::BenchOutput(CLI::App& app) {
 
 void BenchOutput::begin(const std::string& command, int argc, char** argv) {
   command_ = command;
-  for (int i = 1; i < argc; ++i) command_ += std::string(" ") + argv[i];
+  for (int i = 1; i < argc; ++i) command_ += " " + shown_word(argv[i]);
   machine_ = describe_machine();
   load_at_begin_ = read_machine_load({});
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "pipeline/invalid_field.h"
+#include "pipeline/store/object_store.h"
 #include "tools/command/bench.h"
 #include "tools/option/config_file.h"
 #include "tools/option/help_formatter.h"
@@ -279,6 +280,21 @@ void refuse_old_names(const CLI::App& app, int argc, char** argv) {
   }
 }
 
+// The parser's messages repeat words of the command line, and what stands behind their "=".
+std::string without_secrets(std::string text, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    for (const std::string& part : {word, word.substr(word.find('=') + 1)}) {
+      const std::string shown = shown_word(part);
+      if (shown == part) continue;
+      for (size_t at; (at = text.find(part)) != std::string::npos;) {
+        text.replace(at, part.size(), shown);
+      }
+    }
+  }
+  return text;
+}
+
 std::string section_name(std::string name) {
   std::replace(name.begin(), name.end(), ' ', '.');
   return name;
@@ -321,7 +337,7 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::FileError& error) {
     throw std::invalid_argument(std::string("--config: ") + error.what());
   } catch (const CLI::ParseError& error) {
-    throw std::invalid_argument(plain_range(error.what()));
+    throw std::invalid_argument(plain_range(without_secrets(error.what(), argc, argv)));
   }
 }
 

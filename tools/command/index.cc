@@ -8,6 +8,7 @@
 
 #include "pipeline/finding_json.h"
 #include "pipeline/seek_index/file.h"
+#include "pipeline/store/object_store.h"
 #include "staging/allowed_cores.h"
 #include "tools/command/command.h"
 #include "tools/command/seek_index_maker.h"
@@ -93,7 +94,7 @@ int run_index(int argc, char** argv) {
 
   const auto source = open_data(arguments.data, parse_split(arguments.data.split));
   if (source->encoding() != SampleEncoding::image_file) {
-    throw std::invalid_argument("--data: " + arguments.data.data +
+    throw std::invalid_argument("--data: " + shown_path(arguments.data.data) +
                                 ": no image files there, only JPEG files have seek indexes");
   }
   const std::string path = arguments.out.empty() ? default_seek_index_path(*source) : arguments.out;

@@ -21,6 +21,7 @@
 #include "pipeline/seek_index/build.h"
 #include "pipeline/seek_index/file.h"
 #include "pipeline/source/look_ahead.h"
+#include "pipeline/store/object_store.h"
 #include "staging/allowed_cores.h"
 #include "tools/command/command.h"
 #include "tools/console/interrupt.h"
@@ -118,7 +119,7 @@ std::string class_lines(const Source& source, const std::string& data) {
       throw std::invalid_argument(
           fmt::format("--data: {}: the name of class {} has a line break, and classes.txt has a "
                       "name per line: {}",
-                      data, i, printable_name(name)));
+                      shown_path(data), i, printable_name(name)));
     }
     lines += name + "\n";
   }

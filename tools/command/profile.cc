@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 
+#include "pipeline/store/object_store.h"
 #include "tools/command/command.h"
 #include "tools/command/profile_feed.h"
 #include "tools/command/profile_train.h"
@@ -68,7 +69,7 @@ void write_results(const ProfileArguments& arguments, const ProfileOutcome& outc
 
 std::string command_text(int argc, char** argv) {
   std::string text = "stoker";
-  for (int i = 0; i < argc; ++i) text += std::string(" ") + argv[i];
+  for (int i = 0; i < argc; ++i) text += " " + shown_word(argv[i]);
   return text;
 }
 

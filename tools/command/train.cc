@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "pipeline/store/object_store.h"
 #include "tools/command/command.h"
 #include "tools/command/run_samples.h"
 #include "tools/command/train_display.h"
@@ -77,7 +78,7 @@ std::string resume_hint(int argc, char** argv) {
   std::string line = "stoker";
   bool resumes = false;
   for (int i = 0; i < argc; ++i) {
-    const std::string word = argv[i];
+    const std::string word = shown_word(argv[i]);
     resumes = resumes || word == "--resume";
     const bool plain = word.find_first_of(" \t'\"\\$&;()<>|*?`") == std::string::npos;
     line += plain ? " " + word : " '" + word + "'";

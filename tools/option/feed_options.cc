@@ -161,7 +161,7 @@ void check_seek_index(const DataOptions& options) {
   const auto status = std::filesystem::status(path, error);
   if (std::filesystem::is_regular_file(status)) return;
   throw std::invalid_argument(
-      "--seek-index: " + path + ": " +
+      "--seek-index: " + shown_path(path) + ": " +
       (std::filesystem::exists(status) ? "not a regular file" : "no such file"));
 }
 
@@ -174,7 +174,7 @@ void say_notes(const std::string& path, const Source& source) {
   static std::set<std::string> said;
   for (const SourceNote& note : source.notes()) {
     if (said.insert(path + note.message).second) {
-      fmt::print(stderr, "{}: {}\n", path, note.message);
+      fmt::print(stderr, "{}: {}\n", shown_path(path), note.message);
     }
   }
 }

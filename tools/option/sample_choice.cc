@@ -11,6 +11,7 @@
 #include "pipeline/id_list.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/subset_source.h"
+#include "pipeline/store/object_store.h"
 #include "tools/command/command.h"
 #include "tools/option/sample_lists.h"
 
@@ -49,7 +50,8 @@ void concatenate(const std::vector<std::string>& paths, ChosenSamples& samples) 
       ConcatSource({parts.front(), parts.back()});
     } catch (const std::invalid_argument& error) {
       throw std::invalid_argument(fmt::format("--blend: {} does not go with {}: {}",
-                                              paths[parts.size() - 1], paths[0], error.what()));
+                                              shown_path(paths[parts.size() - 1]),
+                                              shown_path(paths[0]), error.what()));
     }
   }
   samples.sources.push_back(std::make_unique<ConcatSource>(parts));
@@ -227,7 +229,10 @@ std::vector<std::pair<std::string, std::string>> written_options(const DataOptio
     if (!value.empty()) written.emplace_back(option, value);
   };
   if (choice.blend.empty()) add("data", written_path(data.data));
-  for (const std::string& part : choice.blend) add("blend", written_path(part));
+  for (const std::string& part : choice.blend) {
+    const size_t weight = part.rfind('=');  // parse_blend_part() has found one
+    add("blend", written_path(part.substr(0, weight)) + part.substr(weight));
+  }
   add("image_from", data.image_from);
   add("label_from", data.label_from);
   const StoreOptionGroup& store = data.store;

@@ -16,6 +16,7 @@
 
 #include "pipeline/printable_name.h"
 #include "pipeline/source/subset_source.h"
+#include "pipeline/store/object_store.h"
 
 namespace stoker {
 namespace {
@@ -295,6 +296,12 @@ std::vector<double> weights_from_file(const Source& source, const std::string& p
 
 BlendPart parse_blend_part(const std::string& text) {
   const size_t equals = text.rfind('=');
+  if (const std::string shown = shown_path(text); shown != text && equals != std::string::npos) {
+    // What stands behind the last "=" may belong to the query of a signed URL.
+    if (!number_in(std::string_view(text).substr(equals + 1))) {
+      refuse(in_quotes(shown) + ": there is no weight behind the address, as in =3");
+    }
+  }
   if (equals == std::string::npos || equals == 0) {
     refuse(in_quotes(text) + " is not PATH=WEIGHT, as in data/photos=3");
   }

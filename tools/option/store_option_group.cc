@@ -92,7 +92,7 @@ int64_t parse_size(const std::string& text) {
 void StoreOptionGroup::check_used(const std::vector<std::string>& paths) const {
   check_cache();
   if (app == nullptr || std::ranges::any_of(paths, is_store_address)) return;
-  const std::string why = paths.front() + " is no address in a store (s3://, https://)";
+  const std::string why = shown_path(paths.front()) + " is no address in a store (s3://, https://)";
   for (const char* name : kNames) refuse_if_given(*app, {name}, why);
   if (is_decoded(cache)) return;
   for (const char* name : kCacheNames) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <span>
 #include <stdexcept>
 
@@ -95,13 +96,18 @@ bool has_class_folders(const BlobPlace& place, const std::string& folder,
   });
 }
 
+// An address of a web server may end with one, as a signed one does. It is a secret then.
+std::string without_query(const std::string& path) {
+  return path.starts_with("http") && is_store_address(path) ? path.substr(0, path.find('?')) : path;
+}
+
 // Returns the files whose names begin with the first of `words` that any of them begins with:
 // "train-1.tar", not "trainer.tar".
 Names beginning_with(const Names& files, std::span<const std::string_view> words) {
   for (const std::string_view word : words) {
     Names found;
     for (const std::string& file : files) {
-      const std::string name = fs::path(file).filename().string();
+      const std::string name = fs::path(without_query(file)).filename().string();
       const bool goes_on = name.size() > word.size() &&
                            std::isalpha(static_cast<unsigned char>(name[word.size()])) != 0;
       if (name.starts_with(word) && !goes_on) found.push_back(file);
@@ -123,7 +129,7 @@ Parts parts_of(const Names& files) {
 [[noreturn]] void throw_no_test_part(const std::string& path, const Names& files) {
   throw std::runtime_error(path + ": no part test, val or validation there; found " +
                            std::to_string(files.size()) + " files, as " +
-                           printable_name(files.front()));
+                           printable_name(without_query(files.front())));
 }
 
 // Returns a folder's own name, which may say what part it is.
@@ -218,7 +224,7 @@ void expand_braces(const std::string& prefix, const std::string& rest, const std
   if (open == std::string::npos || close == std::string::npos) {
     out.push_back(prefix + rest);
     if (out.size() > kMostPaths) {
-      throw std::runtime_error(pattern + ": its braces stand for more than " +
+      throw std::runtime_error(shown_path(pattern) + ": its braces stand for more than " +
                                std::to_string(kMostPaths) + " paths");
     }
     return;
@@ -237,7 +243,8 @@ void expand_braces(const std::string& prefix, const std::string& rest, const std
   const std::string first = group.substr(0, dots), last = group.substr(dots + 2);
   if (!is_digits(first) || !is_digits(last) || first.size() > 9 || last.size() > 9 ||
       std::stoll(first) > std::stoll(last)) {
-    throw std::runtime_error(pattern + ": {" + group +
+    const bool is_secret = without_query(before) != before;
+    throw std::runtime_error(shown_path(pattern) + ": {" + (is_secret ? "..." : group) +
                              "} is no range of numbers, as {000..127} is one");
   }
   for (int64_t i = std::stoll(first); i <= std::stoll(last); ++i) {
@@ -260,17 +267,12 @@ Names local_matches(const std::string& pattern) {
   return paths;
 }
 
-// An address of a web server may end with one, as a signed one does.
-std::string without_query(const std::string& path) {
-  return path.starts_with("http") && is_store_address(path) ? path.substr(0, path.find('?')) : path;
-}
-
 bool is_glob(const std::string& path) { return path.find_first_of("*?[") != std::string::npos; }
 
 Names matches_of(const std::string& pattern, const StoreOptions& options) {
   Names paths =
       is_store_address(pattern) ? stored_matches(pattern, options) : local_matches(pattern);
-  if (paths.empty()) throw std::runtime_error(pattern + ": no file is named like that");
+  if (paths.empty()) throw std::runtime_error(shown_path(pattern) + ": no file is named like that");
   return paths;
 }
 
@@ -335,8 +337,40 @@ std::optional<Names> files_of(const std::string& path, const StoreOptions& optio
   return is_store_address(path) ? stored_files_of(path, options) : local_files_of(path);
 }
 
-SharedPlace place_at(const std::string& folder, const StoreOptions& options) {
-  return is_store_address(folder) ? stored_place(folder, options) : local_place(folder);
+SharedPlace place_at(const std::string& folder, const StoreOptions& options,
+                     const ObjectTargets& targets = {}) {
+  return is_store_address(folder) ? stored_place(folder, options, targets) : local_place(folder);
+}
+
+// Files as they are called everywhere, and where those of a web server are.
+struct NamedFiles {
+  Names paths;
+  ObjectTargets targets;  // by path
+};
+
+// This is where an address becomes a name. Those that differ in their queries alone are numbered.
+NamedFiles named(const Names& given) {
+  NamedFiles files;
+  std::map<std::string, std::string> names;  // by what was given
+  std::map<std::string, int> numbers;        // by name without a number
+  std::set<std::string> taken;
+  for (const std::string& path : given) {
+    if (!is_store_address(path) || path.starts_with("s3://")) {
+      files.paths.push_back(path);
+      continue;
+    }
+    const std::string base = without_query(path);
+    std::string& name = names[path];
+    if (name.empty()) {
+      int& number = numbers[base];
+      do {
+        name = ++number == 1 ? base : base + "~" + std::to_string(number);
+      } while (!taken.insert(name).second);
+      files.targets[name] = target_of(parse_address(path));
+    }
+    files.paths.push_back(name);
+  }
+  return files;
 }
 
 }  // namespace
@@ -389,10 +423,12 @@ bool names_objects(const std::string& address) {
          blob_format(without_query(address)).has_value();
 }
 
-BlobSet blob_set_of(const std::vector<std::string>& paths, const StoreOptions& options) {
-  if (paths.empty()) throw std::runtime_error("no files are named");
+BlobSet blob_set_of(const std::vector<std::string>& given, const StoreOptions& options) {
+  if (given.empty()) throw std::runtime_error("no files are named");
+  const NamedFiles files = named(given);
+  const Names& paths = files.paths;
   const std::string root = common_folder(paths);
-  BlobSet set{{}, place_at(root, options), {}};
+  BlobSet set{{}, place_at(root, options, files.targets), {}};
   for (const std::string& path : paths) {
     set.blobs.push_back(root == "." && !path.starts_with("./")
                             ? path
@@ -406,15 +442,16 @@ BlobSet blob_set_of(const std::vector<std::string>& paths, const StoreOptions& o
                                   : "; " + std::to_string(missing.size()) + " of " +
                                         std::to_string(paths.size()) + " are missing"));
   }
-  for (const std::string& path : paths) {
-    const auto format = blob_format(without_query(path));
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const std::string& path = paths[i];
+    const auto format = blob_format(without_query(given[i]));
     if (!format) {
       throw std::runtime_error(
           path +
           ": its name says no format that is read (.tar, .parquet, .tfrecord, .mds, .csv, .tsv, "
           ".jsonl, NAME-00000-of-00128)");
     }
-    if (&path != &paths.front() && *format != set.format) {
+    if (i > 0 && *format != set.format) {
       throw std::runtime_error(path + " is " + to_string(*format) + ", and " + paths.front() +
                                " is " + to_string(set.format) + "; take files of one format");
     }
@@ -431,8 +468,8 @@ std::optional<BlobSet> find_blobs(const std::string& path, Split split,
                                   const StoreOptions& options) {
   const auto files = files_of(path, options);
   if (!files) return find_at(place_at(path, options), split);
-  const std::string own_name = folder_name(folder_of(files->front()));
-  return blob_set_of(choose_part(path, own_name, *files, split), options);
+  const std::string own_name = folder_name(folder_of(without_query(files->front())));
+  return blob_set_of(choose_part(shown_path(path), own_name, *files, split), options);
 }
 
 bool has_blob_parts(const std::string& path, const StoreOptions& options) {

@@ -43,8 +43,9 @@ struct BlobSet {
 std::optional<BlobSet> find_blobs(const std::string& path, Split split,
                                   const StoreOptions& options = {});
 
-// The same for paths of files that are given one by one; their order is kept.
-BlobSet blob_set_of(const std::vector<std::string>& paths, const StoreOptions& options = {});
+// The same for paths of files that are given one by one; their order is kept. Blobs have no query
+// in their names; of several that differ in it alone all but the first get a number, as "a.tar~2".
+BlobSet blob_set_of(const std::vector<std::string>& given, const StoreOptions& options = {});
 
 // Returns true if an address in a store names objects, by a format's ending, a glob or braces, and
 // no folder.

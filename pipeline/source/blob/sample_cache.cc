@@ -27,7 +27,7 @@ struct SampleCache::Identity {
 
 SampleCache::Identity SampleCache::identify(const StoredSamples& samples) {
   Identity identity;
-  Digest128 digest{text_digest(samples.root), kForm};
+  Digest128 digest{text_digest(samples.root + samples.queries), kForm};
   std::shared_ptr<const StoredObject> last;
   uint64_t object = 0;
   for (SampleId id = 0; id < samples.count; ++id) {
@@ -65,7 +65,8 @@ std::unique_ptr<SampleCache> SampleCache::open(const StoreOptions& options,
     throw std::invalid_argument("cache needs cache_size, in bytes, more than 0");
   }
   if (is_store_address(options.cache)) {
-    throw std::invalid_argument("cache: " + options.cache + " is no folder of this machine");
+    throw std::invalid_argument("cache: " + shown_path(options.cache) +
+                                " is no folder of this machine");
   }
   if (samples.count == 0) return nullptr;
   return std::unique_ptr<SampleCache>(new SampleCache(options, samples, identify(samples)));

@@ -122,7 +122,14 @@ std::vector<FileStamp> StoredPlace::stamps(const std::vector<std::string>& names
 }
 
 int64_t StoredPlace::bytes_of(const std::string& name) const {
-  return look_up({name}).front().bytes;
+  try {
+    return look_up({name}).front().bytes;
+  } catch (const StoreForbidden&) {
+    // Beside files whose URLs are signed another one is forbidden, whether it is there or not; so
+    // it is in public buckets without lists.
+    if (kind_ == StoreAddress::Kind::http) return -1;
+    throw;
+  }
 }
 
 StoredObject StoredPlace::object(const std::string& name) const {
@@ -212,8 +219,14 @@ void StoredPlace::each_object(
 }
 
 std::shared_ptr<const StoredPlace> stored_place(const std::string& address,
-                                                const StoreOptions& options) {
-  return std::make_shared<StoredPlace>(parse_address(address), options);
+                                                const StoreOptions& options,
+                                                const ObjectTargets& targets) {
+  StoreAddress folder = parse_address(address);
+  for (const auto& [object, target] : targets) {
+    // As key_of() makes it of the object's name in this place.
+    folder.targets[with_slash(folder.key) + object.substr(address.size() + 1)] = target;
+  }
+  return std::make_shared<StoredPlace>(folder, options);
 }
 
 std::vector<std::string> stored_matches(const std::string& pattern, const StoreOptions& options) {

@@ -33,7 +33,7 @@ class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<
   ReadAt read_at(const std::string& name) const override;
   void cancel() const override { cancelled_ = true; }
   int scans_at_once() const override;
-  std::string identity() const override { return root_; }
+  std::string identity() const override { return root_ + store_->digest_of_queries(); }
   std::unique_ptr<Source> make_source(std::unique_ptr<BlobIndex> index) const override;
 
   // Returns the object with a name, as it was when this place saw it first: a place sees one
@@ -71,8 +71,10 @@ class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<
   mutable std::map<std::string, StoredObject> seen_ GUARDED_BY(mutex_);  // by name
 };
 
+// `targets`: by the objects' addresses, all below this one.
 std::shared_ptr<const StoredPlace> stored_place(const std::string& address,
-                                                const StoreOptions& options);
+                                                const StoreOptions& options,
+                                                const ObjectTargets& targets = {});
 
 // Returns the addresses of the objects that a glob (fnmatch(3) with FNM_PATHNAME) stands for,
 // sorted.

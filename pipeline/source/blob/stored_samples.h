@@ -19,7 +19,8 @@ struct StoredPlaceOfSample {
 };
 
 struct StoredSamples {
-  std::string root;  // for messages
+  std::string root;       // for messages
+  std::string queries{};  // ObjectStore::digest_of_queries()
   int64_t count = 0;
   std::function<StoredPlaceOfSample(SampleId)> locate;
   // The length of its place, for less work than locate(); 0 if it is nowhere.

@@ -25,8 +25,9 @@ StoredSource::StoredSource(const std::string& root, std::unique_ptr<BlobIndex> i
       blobs_(shared(blobs)),
       files_(std::move(files)),
       key_of_listed_(std::move(key_of_listed)),
-      window_(std::move(store), options,
+      window_(store, options,
               {.root = root,
+               .queries = store->digest_of_queries(),
                .count = size(),
                .locate = [this](SampleId id) { return locate(id); },
                .bytes_of = [this](SampleId id) { return bytes_of(id); }}) {}
