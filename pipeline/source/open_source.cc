@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <stdexcept>
 
@@ -19,14 +20,14 @@ void refuse_fields(const std::string& path, const char* kind, const SourceOption
        {std::pair("image_from", options.image_from), std::pair("label_from", options.label_from),
         std::pair("targets_from", targets)}) {
     if (value.empty()) continue;
-    throw std::invalid_argument(std::string(option) + " is \"" + value + "\", and " + path +
-                                " is " + kind + ", which has no such choice");
+    throw std::invalid_argument(std::string(option) + " is \"" + value + "\", and " +
+                                shown_path(path) + " is " + kind + ", which has no such choice");
   }
 }
 
 void refuse_cache(const std::string& path, const char* why, const StoreOptions& store) {
   if (store.cache.empty() && store.cache_bytes == 0) return;
-  throw std::invalid_argument("cache: " + path + why);
+  throw std::invalid_argument("cache: " + shown_path(path) + why);
 }
 
 std::unique_ptr<Source> open_stored(const std::string& address, const SourceOptions& options,
@@ -59,13 +60,53 @@ bool has_stored_parts(const std::string& address, const StoreOptions& store) {
   return is_cifar_folder(*place) || has_part_folders(place->list("").folders);
 }
 
+// Returns the scheme of an address that nothing here can open: "gs" of "gs://bucket/x"; "" of a
+// path, and of an address in a store.
+std::string unknown_scheme(const std::string& path) {
+  const size_t colon = path.find("://");
+  std::error_code ignored;
+  if (colon == std::string::npos || is_store_address(path)) return "";
+  const std::string scheme = path.substr(0, colon);
+  const bool is_word = !scheme.empty() && std::ranges::all_of(scheme, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
+  });
+  return is_word && !std::filesystem::exists(path, ignored) ? scheme : "";
+}
+
+// What to write instead. The same words for the program and for Python.
+std::string instead_of(const std::string& scheme) {
+  if (scheme == "gs" || scheme == "gcs") {
+    return "; Google's store is reached by S3's interface (its XML API with HMAC keys): s3://, "
+           "with "
+           "AWS_ENDPOINT_URL_S3=https://storage.googleapis.com, and the keys in AWS_ACCESS_KEY_ID "
+           "and AWS_SECRET_ACCESS_KEY";
+  }
+  if (scheme == "hf") {
+    return "; a data set of the Hugging Face Hub is opened in Python by datasets.load_dataset() "
+           "and "
+           "stoker.huggingface(), and its files by "
+           "https://huggingface.co/datasets/OWNER/NAME/resolve/main/FILE";
+  }
+  if (scheme == "az" || scheme == "abfs" || scheme == "abfss" || scheme == "wasbs") {
+    return "; objects of Azure's are named one by one, by URLs that are signed (SAS) or public: "
+           "https://ACCOUNT.blob.core.windows.net/CONTAINER/FILE?...";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string local_path(const std::string& path) {
   constexpr std::string_view kScheme = "file://";
-  if (!path.starts_with(kScheme)) return path;
+  if (!path.starts_with(kScheme)) {
+    const std::string scheme = unknown_scheme(path);
+    if (scheme.empty()) return path;
+    throw std::invalid_argument(shown_path(path) + ": there is no " + scheme +
+                                "://; addresses are s3://, https://, http:// and file:///PATH" +
+                                instead_of(scheme));
+  }
   if (path.size() == kScheme.size() || path[kScheme.size()] != '/') {
-    throw std::runtime_error(path + ": a file of another machine; write file:///PATH");
+    throw std::runtime_error(shown_path(path) + ": a file of another machine; write file:///PATH");
   }
   return path.substr(kScheme.size());
 }

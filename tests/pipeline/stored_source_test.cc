@@ -343,5 +343,30 @@ TEST(LocalAddress, AFileAddressIsAPath) {
   EXPECT_THROW(open_source("file://host/data", Split::all), std::runtime_error);
 }
 
+TEST(LocalAddress, SchemesThatAreUnknownAreRefusedWithWhatToWrite) {
+  const auto error_of = [](const std::string& address) -> std::string {
+    try {
+      open_source(address, Split::all);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const auto& [address, text] :
+       {std::pair("gs://bucket/x.tar", "AWS_ENDPOINT_URL_S3=https://storage.googleapis.com"),
+        std::pair("hf://datasets/x", "stoker.huggingface()"),
+        std::pair("az://container/x", "https://ACCOUNT.blob.core.windows.net"),
+        std::pair("HTTPS://host/x.tar?sig=swordfish", "HTTPS://host/x.tar: there is no HTTPS://"),
+        std::pair("ftp://me:swordfish@host/x.tar",
+                  "addresses are s3://, https://, http:// and file:///")}) {
+    EXPECT_THAT(error_of(address), HasSubstr(text));
+    EXPECT_THAT(error_of(address), ::testing::Not(HasSubstr("swordfish")));
+  }
+  // A path may have such letters.
+  const TempFolder folder;
+  const std::string odd = folder.path() + "/a://b";
+  EXPECT_EQ(local_path(odd), odd);
+}
+
 }  // namespace
 }  // namespace stoker::testing
