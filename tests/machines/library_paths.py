@@ -20,7 +20,7 @@ import tarfile
 import tempfile
 import zipfile
 
-NEEDED, STRINGS, RPATH, RUNPATH = 1, 5, 15, 29
+NEEDED, STRINGS, SONAME, RPATH, RUNPATH = 1, 5, 14, 15, 29
 # What our code opens by a bare name, which the system's loader looks for: parts of drivers, and NCCL.
 BY_NAME = {"libcuda.so.1", "libnvidia-ml.so.1", "libnccl.so.2"}
 # Plugins: staging/plugin.cc puts a folder before the name.
@@ -54,7 +54,8 @@ class Elf:
         interpreter = {data[offset:offset + length - 1].decode() for kind, _, offset, _, _, length in segments if kind == 3}
         # Whole texts that are a library's name; those with "@" are symbols.
         names = re.findall(rb"(?<=\0)([\x21-\x3f\x41-\x7e]*[\w+-]\.so(?:\.[0-9]+)*)(?=\0)", data)
-        self.opened = {name.decode() for name in names} - set(self.needed) - interpreter
+        own = {text(value) for tag, value in tags if tag == SONAME}
+        self.opened = {name.decode() for name in names} - set(self.needed) - own - interpreter
 
 
 def elf_of(path):
@@ -83,7 +84,7 @@ def problems(name, elf, built):
     found += [f"it needs '{each}', which has a folder" for each in elf.needed if "/" in each]
     if OURS.fullmatch(os.path.basename(name)):
         found += [f"it opens '{each}', which is neither a plugin nor a library that the system's loader finds"
-                  for each in sorted(elf.opened) if each not in BY_NAME and not PLUGIN.fullmatch(each) and each != os.path.basename(name)]
+                  for each in sorted(elf.opened) if each not in BY_NAME and not PLUGIN.fullmatch(each)]
     return [f"{name}: {each}" for each in found]
 
 
