@@ -153,8 +153,10 @@ TEST_F(Dump, TargetsAreArraysToo) {
       {"dump", "--data", out_.path() + "/list.csv", "--out", folder("d"), "--size", "24", "--batch",
        "16", "--steps", "1", "--target-from", "box/a:float32", "--target-from", "age"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("the target 'box/a': float32 (2) seems to say where something "
-                                    "is in the picture, and random_resized_crop"));
+  EXPECT_THAT(
+      result.err,
+      HasSubstr("--target-from: the target 'box/a': float32 (2) seems to say where something "
+                "is in the picture, and random_resized_crop"));
   const NpyFile boxes = array("d", "target_box_a_00000.npy");
   EXPECT_EQ(boxes.descr, "<f4");
   EXPECT_THAT(boxes.shape, ElementsAre(16, 2));

@@ -17,6 +17,7 @@ namespace stoker {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class TrainCommand : public TrainRuns {
  protected:
@@ -134,7 +135,9 @@ std::string write_marks(const std::string& part, const std::string& path) {
   for (size_t c = 0; c < classes.size(); ++c) {
     const nlohmann::json marks = {(c + 1) & 1, (c + 1) >> 1 & 1};
     for (const auto& entry : std::filesystem::directory_iterator(classes[c])) {
-      list << nlohmann::json{{"path", entry.path().string()}, {"tags", marks}}.dump() << '\n';
+      list << nlohmann::json{{"path", entry.path().string()}, {"tags", marks}, {"keypoints", marks}}
+                  .dump()
+           << '\n';
     }
   }
   return path;
@@ -165,6 +168,14 @@ TEST_F(TrainCommand, LearnsSeveralLabelsOfASample) {
       run_stoker({"export", "--checkpoint", run_folder("tags"), "--onnx", run_folder("o.onnx")});
   EXPECT_EQ(exported.exit_code, 0) << exported.err;
   EXPECT_THAT(read_text(run_folder("o.onnx")), HasSubstr("tags[1]"));
+
+  // Places in the picture would have to move with its pixels.
+  const char* const unmoved = "seems to say where something is in the picture";
+  EXPECT_THAT(result.out, Not(HasSubstr(unmoved)));
+  auto places =
+      with(command("places", 1), {"--label-from", "none", "--target-from", "keypoints:float32"});
+  std::replace(places.begin(), places.end(), data(), train);
+  EXPECT_THAT(run_program(places).out, HasSubstr(unmoved));
 
   // Whole numbers are not what a model learns, and a folder has no such field.
   auto refused = with(command("other", 1), {"--label-from", "none", "--target-from", "tags"});

@@ -117,7 +117,7 @@ int run_dump(int argc, char** argv) {
   const auto device = make_host_device();
   const auto stream = device->make_stream();
   if (const std::string unmoved = unmoved_targets(source, augment); !unmoved.empty()) {
-    fmt::print(stderr, "{}: {}\n", source.root(), unmoved);
+    fmt::print(stderr, "--target-from: {}\n", unmoved);
   }
   LoaderOptions feed = loader_options(options);
   feed.order = samples.order;
