@@ -5,7 +5,7 @@ Every subcommand that takes an address, and every function of the Python package
 place where one can stand, well and in ways that fail; then every byte that is left is searched for it, as it is, percent-encoded and in
 base64. Which subcommands and functions there are is asked of the program and of the package: a new one must be named here.
 
-Needs build/stoker ($STOKER_PROGRAM) with the plugin for stores; the package too, if $PYTHONPATH has it."""
+Needs build/stoker ($STOKER_PROGRAM) with the plugin for stores; the package too, if it can be imported."""
 import base64
 import concurrent.futures
 import io
@@ -430,7 +430,7 @@ class SecretsTest(unittest.TestCase):
     def test_the_python_package(self):
         there = subprocess.run([sys.executable, "-c", "import stoker"], capture_output=True, text=True)
         if there.returncode != 0:
-            self.skipTest("the package is not in $PYTHONPATH")
+            self.skipTest("the package cannot be imported")
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             left = pathlib.Path(folder)
             program = str(pathlib.Path(__file__).with_name("secrets_in_python.py"))
