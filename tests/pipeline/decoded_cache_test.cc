@@ -434,7 +434,7 @@ TEST_F(DecodedCacheTest, WhatNeverComesAgainIsRefused) {
   EXPECT_THAT(refusal(*source, {"random_resized_crop | flip", {24, 24}}),
               AllOf(HasSubstr("cannot keep decoded pictures"), HasSubstr("random_resized_crop"),
                     HasSubstr("another part of each image in every epoch"),
-                    HasSubstr("different sizes"), HasSubstr("--cache DIR")));
+                    HasSubstr("different sizes"), HasSubstr("`store.cache`")));
   EXPECT_THAT(refusal(*source, {"resize(30) | random_crop(24)", {24, 24}}),
               HasSubstr("another part of each image"));
   EXPECT_THAT(refusal(*source, {"resize(30) | color_jitter(0.2) | center_crop(24)", {24, 24}}),
