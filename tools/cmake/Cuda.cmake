@@ -132,4 +132,7 @@ function(stoker_cuda_plugin target)
     VISIBILITY_INLINES_HIDDEN ON
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
     INSTALL_RPATH "${STOKER_CUDA_RUNPATH};${CMAKE_INSTALL_RPATH}")
+  if(arg_LIBRARIES)  # nvcc's own folders are none of those that CMake names by itself
+    set_target_properties(${target} PROPERTIES BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}")
+  endif()
 endfunction()

@@ -30,7 +30,7 @@ if(BUILD_SHARED_LIBS AND NOT DEFINED CMAKE_INSTALL_RPATH)
 endif()
 
 # stoker_runpath(TARGET FOLDER [options of install()]): where a target that is installed in FOLDER looks for libraries. In the
-# build folder that is its INSTALL_RPATH and the folders of what it is linked with, installed its INSTALL_RPATH alone. CMake's
+# build folder that is its INSTALL_RPATH, its BUILD_RPATH and the folders of what it is linked with, installed the first alone. CMake's
 # own way is to fill up the first with ":" so that it can be changed, and an empty element is the current directory: a program
 # that is started in somebody else's folder would load that folder's libraries.
 function(stoker_runpath target folder)
@@ -38,8 +38,13 @@ function(stoker_runpath target folder)
   if(NOT folders)  # there is no such property
     set(folders "")
   endif()
+  get_target_property(of_build ${target} BUILD_RPATH)
+  if(NOT of_build)
+    set(of_build "")
+  endif()
+  set(all_folders ${folders} ${of_build})  # an empty element is left out
   list(FILTER folders EXCLUDE REGEX "^$")
-  set_target_properties(${target} PROPERTIES INSTALL_RPATH "${folders}" INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "${all_folders}" INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
   if(CMAKE_INSTALL_RPATH_USE_LINK_PATH OR CMAKE_SKIP_RPATH OR CMAKE_SKIP_INSTALL_RPATH)
     return()
   endif()
