@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "staging/stage_stats.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -13,7 +14,9 @@ constexpr int kWaitMs = 20;
 }  // namespace
 
 BusyRows::BusyRows(SharedFiller& shared, Put put)
-    : shared_(shared), put_(std::move(put)), thread_([this] { serve(); }) {}
+    : shared_(shared),
+      put_(std::move(put)),
+      thread_(start_thread("shared rows", [this] { serve(); })) {}
 
 void BusyRows::add(const FillTicket& ticket) {
   {

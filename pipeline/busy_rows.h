@@ -42,7 +42,7 @@ class BusyRows {
   CondVar came_;
   std::vector<Waiting> waiting_ GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace stoker

@@ -92,7 +92,7 @@ void rename_to(const std::string& temporary, const std::string& path) {
 }  // namespace
 
 void write_flushed(const std::string& path, std::span<const std::string_view> pieces) {
-  File file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  File file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   for (const std::string_view piece : pieces) file.write(piece);
   file.flush();
   file.close();
@@ -100,11 +100,19 @@ void write_flushed(const std::string& path, std::span<const std::string_view> pi
 
 void replace_file(const std::string& path, std::string_view content, Flush flush) {
   const std::string temporary = path + ".tmp";
-  File file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-  file.write(content);
-  if (flush == Flush::yes) file.flush();
-  file.close();
-  rename_to(temporary, path);
+  // What a run that was killed has left, or a link that somebody has laid there: a new file is
+  // made, and none is followed.
+  ::unlink(temporary.c_str());
+  File file(temporary, O_WRONLY | O_CREAT | O_EXCL);
+  try {
+    file.write(content);
+    if (flush == Flush::yes) file.flush();
+    file.close();
+    rename_to(temporary, path);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
   if (flush == Flush::yes) flush_folder(parent(path));
 }
 

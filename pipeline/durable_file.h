@@ -17,7 +17,9 @@ void write_flushed(const std::string& path, std::span<const std::string_view> pi
 // Whether a new file is flushed to the disk before it replaces the old one. Without it a reader
 // still finds the complete old or new file, except after a power failure.
 enum class Flush { yes, no };
-// Replaces a file through `path`.tmp and a rename: atomic. For a file that only one process writes.
+// Replaces a file through `path`.tmp and a rename: atomic, and no link is followed, neither there
+// nor at `path`. What fails leaves the old file, and nothing else. For a file that only one process
+// writes.
 void replace_file(const std::string& path, std::string_view content, Flush flush = Flush::yes);
 // Renames a complete folder or file, and flushes the folder that holds it.
 void publish(const std::string& temporary, const std::string& path);

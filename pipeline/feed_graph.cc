@@ -11,6 +11,7 @@
 #include "pipeline/busy_rows.h"
 #include "pipeline/read_ahead.h"
 #include "staging/mutex.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -41,12 +42,20 @@ class Seats {
       Seat& seat = *seats_.emplace_back(std::make_unique<Seat>(filler, i));
       arena.execute([&] { seat.gate = std::make_unique<flow::graph>(); });
     }
-    for (size_t i = 0; i < seats_.size(); ++i) {
-      threads_.emplace_back([this, i, tracer = filler.tracer()] {
-        if (tracer) tracer->name_thread("worker " + std::to_string(i));
-        serve(*seats_[i]);
-      });
+    threads_ =
+        start_threads("workers", std::ssize(seats_), [this, tracer = filler.tracer()](int64_t i) {
+          if (tracer) tracer->name_thread("worker " + std::to_string(i));
+          serve(*seats_[static_cast<size_t>(i)]);
+        });
+  }
+  ~Seats() {  // REQUIRES: no task is left
+    {
+      MutexLock lock(mutex_);
+      closed_ = true;
+      for (auto& seat : seats_) leave(*seat);
     }
+    work_.notify_all();
+    threads_.clear();
   }
   void limit(int64_t workers) {
     {
@@ -54,15 +63,6 @@ class Seats {
       limit_.store(std::clamp<int64_t>(workers, 1, static_cast<int64_t>(seats_.size())));
     }
     work_.notify_all();
-  }
-  void close() {  // REQUIRES: no task is left
-    {
-      MutexLock lock(mutex_);
-      closed_ = true;
-      for (auto& seat : seats_) leave(*seat);
-    }
-    work_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
   }
 
   void task_comes() { tasks_.fetch_add(1); }  // before the task is put
@@ -120,7 +120,7 @@ class Seats {
   CondVar work_;
   bool closed_ GUARDED_BY(mutex_) = false;
   std::vector<bool> taken_ GUARDED_BY(mutex_);  // by seat: its worker is in the arena
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;
 };
 
 // Looking for a file in memory that is not there costs a worker 10 to 30 us, because Linux begins
@@ -165,9 +165,9 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
   std::unique_ptr<flow::graph> graph;
   std::unique_ptr<flow::function_node<FillTicket>> fill_node;
   std::unique_ptr<Seats> seats;
-  std::vector<std::thread> io_threads;
+  std::vector<std::jthread> io_threads;
   std::unique_ptr<BusyRows> busy;  // of `shared`
-  std::thread driver;
+  std::jthread driver;
 
   Impl(RowFiller& filler_in, std::vector<PinnedRing*> rings_in, const FeedGraphOptions& options_in)
       : filler(filler_in),
@@ -193,21 +193,24 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     fill_node = std::make_unique<flow::function_node<FillTicket>>(
         *graph, flow::unlimited,
         [this](const FillTicket& message) noexcept { fill(copy_message(message)); });
+  }
+
+  // Makes the threads. If it throws, the destructor ends those that are there.
+  void start() {
     seats = std::make_unique<Seats>(arena, filler, options.workers, options.spare_workers);
-    for (int i = 0; i < options.io_threads; ++i) {
-      io_threads.emplace_back([this, i] { read_files(i); });
-    }
+    io_threads = start_threads("reading files", options.io_threads,
+                               [this](int64_t i) { read_files(static_cast<int>(i)); });
     if (options.remote) options.remote->open(*this, rows_per_ticket);
     if (options.shared) {
       busy = std::make_unique<BusyRows>(*options.shared,
                                         [this](const FillTicket& ticket) { put(ticket); });
     }
-    driver = std::thread([this] { drive(); });
+    driver = start_thread("the feed", [this] { drive(); });
   }
 
   ~Impl() override {
     stop(nullptr);
-    driver.join();
+    if (driver.joinable()) driver.join();
     if (options.remote) {
       for (const RowRange& range : options.remote->close()) {
         take_off(filling[range.device][range.step % depth], filler.place(range.step, range.device),
@@ -216,9 +219,9 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     }
     if (busy) busy->close();
     if (read_ahead) read_ahead->close();
-    for (std::thread& thread : io_threads) thread.join();
+    io_threads.clear();
     graph->wait_for_all();
-    seats->close();
+    seats.reset();
   }
 
   int threads() const { return options.workers + options.spare_workers; }
@@ -463,7 +466,9 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
 
 FeedGraph::FeedGraph(RowFiller& filler, std::vector<PinnedRing*> rings,
                      const FeedGraphOptions& options)
-    : impl_(std::make_unique<Impl>(filler, std::move(rings), options)) {}
+    : impl_(std::make_unique<Impl>(filler, std::move(rings), options)) {
+  impl_->start();
+}
 FeedGraph::~FeedGraph() = default;
 void FeedGraph::stop(std::exception_ptr error) noexcept { impl_->stop(std::move(error)); }
 void FeedGraph::limit_workers(int workers) noexcept { impl_->seats->limit(workers); }

@@ -2,11 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipeline/printable_name.h"
+
 namespace stoker {
 namespace {
 
 std::string path_of(const Source& source, const std::string& name) {
-  return source.root().empty() ? name : source.root() + "/" + name;
+  // A list may name its files by absolute paths.
+  if (source.root().empty() || name.starts_with('/')) return name;
+  return valid_text(source.root()) + "/" + name;
 }
 
 }  // namespace

@@ -51,4 +51,13 @@ std::string printable_name(const std::string& name) {
   return text;
 }
 
+std::string valid_text(const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = utf8_length(text, at);
+    if (length == 0) return printable_name(text);
+    at += length;
+  }
+  return text;
+}
+
 }  // namespace stoker

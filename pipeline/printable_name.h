@@ -9,4 +9,8 @@ namespace stoker {
 // written as \xNN: different names stay different, and ordinary names do not change.
 std::string printable_name(const std::string& name);
 
+// Returns `text` where it is valid UTF-8, and else printable_name(text). For names that may hold
+// backslashes, and that users write themselves: classes, columns.
+std::string valid_text(const std::string& text);
+
 }  // namespace stoker

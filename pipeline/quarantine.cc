@@ -44,7 +44,7 @@ Quarantine::Quarantine(const Source& source, const LoaderOptions& options)
   if (path_.empty()) return;
   // Opening a pipe that nobody reads would wait for ever.
   std::error_code ignored;
-  const auto status = std::filesystem::status(path_, ignored);
+  const auto status = std::filesystem::symlink_status(path_, ignored);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
     throw std::runtime_error("cannot use the quarantine file " + path_ + ": not a regular file");
   }
@@ -119,7 +119,8 @@ void Quarantine::fail(const BadSample& last, const EpochRecord& epoch) const {
     text += (i == 0 ? "" : ", ") + epoch.first_names[i];
   }
   if (epoch.ids.size() > epoch.first_names.size()) text += ", ...";
-  text += path_.empty() ? "; no quarantine file was asked for" : "; all are listed in " + path_;
+  text += path_.empty() ? "; `stoker check` lists all that the data have"
+                        : "; all are listed in " + path_;
   throw std::runtime_error(text);
 }
 

@@ -11,6 +11,7 @@
 #include "pipeline/loader_options.h"
 #include "pipeline/row_filler.h"
 #include "staging/mutex.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -53,7 +54,7 @@ struct RemoteFiller::Impl {
   std::deque<Call*> calls GUARDED_BY(mutex);                          // with rows that nobody took
   std::vector<std::unique_ptr<RowWorker>> workers GUARDED_BY(mutex);  // of callers, between calls
   bool closed GUARDED_BY(mutex) = false;
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
 
   Impl(const Source& source, const AugmentSpec& augment, const LoaderOptions& loader,
        const RemoteFillerOptions& with)
@@ -64,7 +65,7 @@ struct RemoteFiller::Impl {
         fingerprint(rows_fingerprint(source, augment, options, devices, edits)),
         quarantine(source, options),
         filler(source, augment, options, devices, quarantine, edits) {
-    for (int i = 1; i < with.threads; ++i) threads.emplace_back([this] { serve(); });
+    threads = start_threads("a helper's rows", with.threads - 1, [this](int64_t) { serve(); });
   }
 
   ~Impl() {
@@ -73,7 +74,7 @@ struct RemoteFiller::Impl {
       closed = true;
     }
     work_came.notify_all();
-    for (std::thread& thread : threads) thread.join();
+    threads.clear();
   }
 
   void check(const RowRange& range, size_t bytes) const {

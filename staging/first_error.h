@@ -3,7 +3,6 @@
 #pragma once
 
 #include <exception>
-#include <string>
 
 #include "staging/mutex.h"
 
@@ -26,17 +25,5 @@ class FirstError {
   Mutex mutex_;
   std::exception_ptr error_ GUARDED_BY(mutex_);
 };
-
-// Returns the message of the exception that is being handled, "unknown error" if it has none.
-// REQUIRES: an exception is being handled.
-inline std::string current_error_text() {
-  try {
-    throw;
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "unknown error";
-  }
-}
 
 }  // namespace stoker

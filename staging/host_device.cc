@@ -17,8 +17,10 @@
 #include <vector>
 
 #include "staging/device.h"
+#include "staging/error_text.h"
 #include "staging/mutex.h"
 #include "staging/stage_stats.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -129,7 +131,8 @@ const HostEvent& host_event(const Event& event, const std::string& device_name) 
 class HostStream final : public Stream {
  public:
   explicit HostStream(std::string device_name)
-      : device_name_(std::move(device_name)), worker_([this] { work(); }) {}
+      : device_name_(std::move(device_name)),
+        worker_(start_thread("a stream", [this] { work(); })) {}
 
   ~HostStream() override {
     {
@@ -226,7 +229,7 @@ class HostStream final : public Stream {
   std::vector<Command> commands_{static_cast<size_t>(kCommands)};
   int64_t pushed_ = 0;  // written only by the caller, under mutex_
   bool closing_ GUARDED_BY(mutex_) = false;
-  std::thread worker_;  // last: it uses all of the above
+  std::jthread worker_;  // last: it uses all of the above
 };
 
 // Zeros. Large memory uses huge pages if the kernel has them: rows are read and written all over
@@ -238,14 +241,16 @@ class HostMemory final : public Memory {
   explicit HostMemory(size_t bytes)
       : mapped_bytes_(bytes >= kHugePageBytes ? bytes + kHugePageBytes : 0), size_bytes_(bytes) {
     if (mapped_bytes_ == 0) {
-      allocation_ = ::operator new (std::max<size_t>(bytes, 1), std::align_val_t{kPageBytes});
+      allocation_ =
+          ::operator new (std::max<size_t>(bytes, 1), std::align_val_t{kPageBytes}, std::nothrow);
+      if (allocation_ == nullptr) throw OutOfMemory("rows in host memory", bytes);
       data_ = static_cast<std::byte*>(allocation_);
       std::memset(data_, 0, bytes);
       return;
     }
     allocation_ =
         mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (allocation_ == MAP_FAILED) throw std::bad_alloc();
+    if (allocation_ == MAP_FAILED) throw OutOfMemory("rows in host memory", bytes);
     const size_t over = reinterpret_cast<uintptr_t>(allocation_) % kHugePageBytes;
     data_ = static_cast<std::byte*>(allocation_) + (over > 0 ? kHugePageBytes - over : 0);
     madvise(data_, bytes / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);  // only a hint

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "staging/stager_impl.h"
+#include "staging/threads.h"
 
 namespace stoker {
 
@@ -44,7 +45,7 @@ Stager::Impl::Impl(Device& on, PinnedRing& from, int slot_count, Step first_step
   }
   if (!threaded) return;
   copy_stream = device.make_stream();
-  thread = std::thread([this] { copy_loop(); });
+  thread = start_thread("copies to a device", [this] { copy_loop(); });
 }
 
 Stager::Impl::~Impl() {

@@ -90,7 +90,7 @@ struct Stager::Impl {
   bool loop_over GUARDED_BY(mutex) = false;  // no more batches will be staged
   bool closing GUARDED_BY(mutex) = false;
 
-  std::thread thread;  // last: it uses all of the above
+  std::jthread thread;  // last: it uses all of the above
 };
 
 }  // namespace stoker

@@ -14,7 +14,9 @@
 #include "pipeline/loader.h"
 #include "pipeline/source/subset_source.h"
 #include "staging/allowed_cores.h"
+#include "staging/error_text.h"
 #include "staging/first_error.h"
+#include "staging/threads.h"
 #include "train/answers.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/engine/engine_arguments.h"
@@ -278,24 +280,20 @@ EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
   std::vector<Score> scores(engines.size());
   std::atomic<bool> stopped{false};
   FirstError error;
-  std::vector<std::jthread> threads;
-  for (size_t i = 0; i < engines.size(); ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        scores[i] = EvalReplica(*engines[i], *devices[i], loader, static_cast<int>(i), rows,
-                                options, stopped)
-                        .run();
-      } catch (...) {
-        error.keep_current();
-        // The abort comes first: the other threads fail because of what follows it, and the other
-        // processes shall get the first error.
-        if (options.processes) options.processes->abort(current_error_text());
-        stopped = true;
-        loader.stop();
-      }
-    });
-  }
-  threads.clear();
+  run_threads("evaluating", std::ssize(engines), [&](int64_t i) {
+    try {
+      scores[i] =
+          EvalReplica(*engines[i], *devices[i], loader, static_cast<int>(i), rows, options, stopped)
+              .run();
+    } catch (...) {
+      error.keep_current();
+      // The abort comes first: the other threads fail because of what follows it, and the other
+      // processes shall get the first error.
+      if (options.processes) options.processes->abort(current_error_text());
+      stopped = true;
+      loader.stop();
+    }
+  });
   error.rethrow();
 
   Score own;

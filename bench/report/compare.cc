@@ -7,6 +7,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "staging/error_text.h"
+
 namespace stoker {
 namespace {
 
@@ -19,12 +21,8 @@ std::map<std::string, const Json*> figures_by_name(const Json& report) {
 }
 
 void check(const Json& before, const Json& after) {
-  for (const Json* report : {&before, &after}) {
-    if (report->at("schema") != kReportSchema) {
-      throw std::invalid_argument(fmt::format("a report of schema {}, this program writes {}",
-                                              report->at("schema").dump(), kReportSchema));
-    }
-  }
+  check_report(before);
+  check_report(after);
   if (before.at("bench") != after.at("bench")) {
     throw std::invalid_argument(fmt::format("reports of different benches: {} and {}",
                                             before.at("bench").dump(), after.at("bench").dump()));
@@ -62,42 +60,57 @@ bool Comparison::worse() const {
   });
 }
 
+void check_report(const Json& report) {
+  try {
+    if (report.at("schema") != kReportSchema) {
+      throw std::invalid_argument(fmt::format("a report of schema {}, this program writes {}",
+                                              report.at("schema").dump(), kReportSchema));
+    }
+    report.at("bench").get<std::string>();
+    if (!report.at("settings").is_object()) throw std::invalid_argument("settings is no object");
+    for (const Json& figure : report.at("figures")) {
+      for (const char* text : {"name", "unit", "better"}) figure.at(text).get<std::string>();
+      if (figure.at("values").get<std::vector<double>>().empty()) {
+        throw std::invalid_argument(figure.at("name").get<std::string>() + " has no values");
+      }
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw std::invalid_argument("this is not a report of a bench: " + error_text(error));
+  }
+}
+
 Comparison compare_reports(const Json& before, const Json& after, const CompareOptions& options) {
   Comparison result;
   std::vector<double> p;
   std::vector<size_t> tested;  // indices of changes, in the order of p
   std::vector<std::string> better;
-  try {
-    check(before, after);
-    result.other_settings = other_settings(before, after);
-    const auto old = figures_by_name(before), fresh = figures_by_name(after);
-    for (const auto& [name, figure] : old) {
-      if (!fresh.contains(name)) result.only_before.push_back(name);
+  check(before, after);
+  result.other_settings = other_settings(before, after);
+  const auto old = figures_by_name(before), fresh = figures_by_name(after);
+  for (const auto& [name, figure] : old) {
+    if (!fresh.contains(name)) result.only_before.push_back(name);
+  }
+  for (const Json& figure : after.at("figures")) {
+    const std::string name = figure.at("name");
+    const auto found = old.find(name);
+    if (found == old.end()) {
+      result.only_after.push_back(name);
+      continue;
     }
-    for (const Json& figure : after.at("figures")) {
-      const std::string name = figure.at("name");
-      const auto found = old.find(name);
-      if (found == old.end()) {
-        result.only_after.push_back(name);
-        continue;
-      }
-      const std::vector<double> a = found->second->at("values"), b = figure.at("values");
-      FigureChange change;
-      change.name = name;
-      change.unit = figure.at("unit");
-      change.before = median(a);
-      change.after = median(b);
-      if (positive(a) && positive(b)) {
-        change.ratio = ratio_of(a, b);
-        p.push_back(mann_whitney(a, b).p);
-        tested.push_back(result.changes.size());
-        better.push_back(figure.at("better"));
-        change.p = least_p(static_cast<int>(a.size()), static_cast<int>(b.size()));
-      }
-      result.changes.push_back(std::move(change));
+    const std::vector<double> a = found->second->at("values"), b = figure.at("values");
+    FigureChange change;
+    change.name = name;
+    change.unit = figure.at("unit");
+    change.before = median(a);
+    change.after = median(b);
+    if (positive(a) && positive(b)) {
+      change.ratio = ratio_of(a, b);
+      p.push_back(mann_whitney(a, b).p);
+      tested.push_back(result.changes.size());
+      better.push_back(figure.at("better"));
+      change.p = least_p(static_cast<int>(a.size()), static_cast<int>(b.size()));
     }
-  } catch (const nlohmann::json::exception& error) {
-    throw std::invalid_argument(fmt::format("this is not a report of a bench: {}", error.what()));
+    result.changes.push_back(std::move(change));
   }
   const std::vector<double> adjusted = holm(p);
   for (size_t i = 0; i < tested.size(); ++i) {

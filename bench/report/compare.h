@@ -46,7 +46,10 @@ struct CompareOptions {
   double least_change = 0.02;  // of the ratio
 };
 
-// Compares two JSON reports (report.h).
+// Throws if this is no JSON report (report.h) of this program's schema.
+void check_report(const nlohmann::ordered_json& report);
+
+// Compares two JSON reports.
 Comparison compare_reports(const nlohmann::ordered_json& before,
                            const nlohmann::ordered_json& after, const CompareOptions& options);
 

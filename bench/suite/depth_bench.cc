@@ -12,6 +12,7 @@
 #include "bench/suite/throttled_device.h"
 #include "staging/device_list.h"
 #include "staging/stager.h"
+#include "staging/threads.h"
 #include "tools/machine/cpu_time.h"
 
 namespace stoker {
@@ -116,7 +117,7 @@ Depth run_depth(Device& device, const DepthOptions& options, StepWork& work, int
   for (Step step = 0; step < end; ++step) {
     marks.push_back({device.make_event(true), device.make_event(true)});
   }
-  std::thread filler([&] {
+  std::jthread filler = start_thread("the feed", [&] {
     for (Step step = 0; step < end && ring.wait_free(step); ++step) {
       const Slab& slab = ring.begin(step);
       if (step < kRingCapacity) fill(slab, options.rows);

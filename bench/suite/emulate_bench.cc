@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "staging/first_error.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -45,11 +46,8 @@ class Emulation {
   }
 
   std::vector<Utilisation> run() {
-    std::vector<std::thread> threads;
-    for (int i = 0; i < static_cast<int>(runs_.size()); ++i) {
-      threads.emplace_back([this, i] { run_one(i); });
-    }
-    for (std::thread& thread : threads) thread.join();
+    run_threads("accelerators", std::ssize(runs_),
+                [this](int64_t i) { run_one(static_cast<int>(i)); });
     error_.rethrow();
     std::vector<Utilisation> used;
     for (const auto& run : runs_) used.push_back(utilisation(run, step_seconds_));

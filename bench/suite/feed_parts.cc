@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "staging/threads.h"
 #include "tools/machine/cpu_time.h"
 
 namespace stoker {
@@ -37,7 +38,7 @@ PartsAlone::~PartsAlone() = default;
 // every n-th row.
 template <class Row>
 Spent PartsAlone::each_row(Step first, int64_t steps, const Row& row) {
-  const auto part = [&](size_t number) {
+  const auto part = [&](int64_t number) {
     const int rows = work_.options.batch_size;
     for (Step step = first; step < first + steps; ++step) {
       const int64_t epoch = step / sampler_.steps_per_epoch();
@@ -49,9 +50,7 @@ Spent PartsAlone::each_row(Step first, int64_t steps, const Row& row) {
     }
   };
   const double cpu = process_cpu_seconds(), wall = wall_seconds();
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < workers_.size(); ++i) threads.emplace_back(part, i);
-  for (std::thread& thread : threads) thread.join();
+  run_threads("the parts of a feed", std::ssize(workers_), part);
   return {process_cpu_seconds() - cpu, wall_seconds() - wall};
 }
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
+#include <filesystem>
 #include <set>
 #include <stdexcept>
 #include <utility>
+
+#include "pipeline/json_file.h"
 
 namespace stoker {
 namespace {
@@ -250,17 +252,14 @@ LinkMachine find_machine(const std::string& preset_or_file) {
     if (preset.name == preset_or_file) return std::move(preset);
     names += (names.empty() ? "" : ", ") + preset.name;
   }
-  std::ifstream file(preset_or_file);
-  if (!file) {
+  if (!std::filesystem::exists(preset_or_file)) {
     throw std::invalid_argument(fmt::format("'{}' is neither a file that can be read nor one of {}",
                                             preset_or_file, names));
   }
   try {
-    return parse_machine(Json::parse(file));
-  } catch (const nlohmann::json::exception& error) {
-    throw std::invalid_argument(fmt::format("{}: {}", preset_or_file, error.what()));
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("{}: {}", preset_or_file, error.what()));
+    return read_json_file<Json>(preset_or_file, parse_machine);
+  } catch (const std::runtime_error& error) {
+    throw std::invalid_argument(error.what());
   }
 }
 

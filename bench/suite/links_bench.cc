@@ -11,6 +11,7 @@
 
 #include "staging/batch_layout.h"
 #include "staging/device_list.h"
+#include "staging/threads.h"
 #include "tools/machine/numa_nodes.h"
 #include "train/model/models.h"
 #include "train/model/recipe.h"
@@ -29,24 +30,20 @@ Values host_copies(const NumaNode& cpus, const NumaNode& memory, const LinksOpti
   const size_t part = static_cast<size_t>(options.bytes) / threads;
   Values values(options.repeats);
   std::barrier all(threads);
-  std::vector<std::thread> pool;
-  for (int i = 0; i < threads; ++i) {
-    pool.emplace_back([&, i] {
-      bind_thread(memory);
-      std::vector<std::byte> source(part, std::byte{1}), target(part, std::byte{2});
-      bind_thread(cpus);
-      std::memcpy(target.data(), source.data(), part);  // warm-up
-      for (double& value : values) {
-        all.arrive_and_wait();
-        const auto start = Clock::now();
-        std::memcpy(target.data(), source.data(), part);
-        all.arrive_and_wait();
-        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        if (i == 0) value = gb_per_second(2.0 * static_cast<double>(part) * threads, seconds);
-      }
-    });
-  }
-  for (std::thread& thread : pool) thread.join();
+  run_threads("copies", threads, [&](int64_t i) {
+    bind_thread(memory);
+    std::vector<std::byte> source(part, std::byte{1}), target(part, std::byte{2});
+    bind_thread(cpus);
+    std::memcpy(target.data(), source.data(), part);  // warm-up
+    for (double& value : values) {
+      all.arrive_and_wait();
+      const auto start = Clock::now();
+      std::memcpy(target.data(), source.data(), part);
+      all.arrive_and_wait();
+      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      if (i == 0) value = gb_per_second(2.0 * static_cast<double>(part) * threads, seconds);
+    }
+  });
   return values;
 }
 

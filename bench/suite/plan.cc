@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "staging/batch_layout.h"
+#include "staging/error_text.h"
 
 namespace stoker {
 namespace {
@@ -53,8 +54,7 @@ FeedCost feed_cost(const nlohmann::ordered_json& feed_report) {
     cost.size = {results.at("image_size").at(0), results.at("image_size").at(1)};
     return cost;
   } catch (const nlohmann::json::exception& error) {
-    throw std::invalid_argument(
-        fmt::format("this is not what bench feed writes: {}", error.what()));
+    throw std::invalid_argument("this is not what bench feed writes: " + error_text(error));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "bench/suite/throttled_device.h"
 #include "staging/pinned_ring.h"
 #include "staging/stager.h"
+#include "staging/threads.h"
 #include "train/collective/device.h"
 
 namespace stoker {
@@ -64,7 +65,7 @@ class ThrottledReplica {
       marks_.push_back({device_->make_event(true), device_->make_event(true)});
     }
     stager_ = std::make_unique<Stager>(*device_, ring_, options.slots, 0, end_);
-    feed_ = std::jthread([this] {
+    feed_ = start_thread("the feed", [this] {
       for (Step step = 0; step < end_ && ring_.wait_free(step); ++step) {
         ring_.begin(step);
         ring_.commit(step);
@@ -173,12 +174,8 @@ ThrottledResult run_throttled(const LinkMachine& machine, const TrainingWork& wo
     sums.finish = [to = ring.get()](int rank) { to->finish(rank); };
   }
   std::barrier<> meet(options.gpus);
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < options.gpus; ++rank) {
-      threads.emplace_back([&, rank] { replicas[rank]->run(rank, sums, meet); });
-    }
-  }
+  run_threads("replicas", options.gpus,
+              [&](int64_t rank) { replicas[rank]->run(static_cast<int>(rank), sums, meet); });
   ThrottledResult result = evaluate(replicas, shape.rows, options.warmup);
   const double steps = options.warmup + options.steps;
   for (int link = 0; link < std::ssize(machine.links); ++link) {

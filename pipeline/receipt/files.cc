@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "pipeline/digest.h"
-#include "pipeline/durable_file.h"
+#include "pipeline/json_file.h"
 #include "pipeline/json_number.h"
 
 namespace stoker {
@@ -94,13 +94,11 @@ ReceiptPaths::ReceiptPaths(const std::filesystem::path& directory, int rank) {
 
 ReceiptData read_receipt_part(const ReceiptPaths& paths) {
   ReceiptData data;
-  const std::string text = read_whole_file(paths.json.string());
-  try {
-    data.json = nlohmann::ordered_json::parse(text);
-    check_fields(data.json);
-  } catch (const std::exception& error) {
-    throw std::runtime_error(paths.json.string() + ": not a receipt: " + error.what());
-  }
+  const std::string path = paths.json.string();
+  data.json = read_json_file<nlohmann::ordered_json>(path, [](nlohmann::ordered_json json) {
+    check_fields(json);
+    return json;
+  });
   data.first_step = data.json.at("first_step");
   const Step next_step = data.json.at("next_step");
   data.steps =

@@ -35,7 +35,9 @@ struct CloseFile {
 class AppendFile {
  public:
   AppendFile(const std::filesystem::path& path, uintmax_t bytes) : path_(path) {
-    file_.reset(std::fopen(path.c_str(), bytes == 0 ? "wbe" : "r+be"));
+    // A new file: a link that somebody has laid there is not followed.
+    if (bytes == 0) std::remove(path.c_str());
+    file_.reset(std::fopen(path.c_str(), bytes == 0 ? "wbxe" : "r+be"));
     if (!file_) fail("open", path);
     if (ftruncate(fileno(file_.get()), static_cast<off_t>(bytes)) != 0 ||
         std::fseek(file_.get(), 0, SEEK_END) != 0) {

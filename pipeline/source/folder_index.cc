@@ -7,7 +7,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -16,11 +15,10 @@
 #include <memory>
 #include <set>
 #include <stdexcept>
-#include <thread>
 
+#include "pipeline/parallel.h"
 #include "pipeline/source/folder_stamp.h"
 #include "pipeline/source/known_names.h"
-#include "staging/first_error.h"
 
 namespace stoker {
 namespace {
@@ -137,6 +135,9 @@ void walk(const std::string& root, const std::string& path, std::vector<Identity
   std::vector<std::string> subfolders;
   for_each_entry(folder, join_path(root, path), [&](const char* name, const Entry& entry) {
     if (entry.kind == EntryKind::folder) subfolders.push_back(name);
+    if (entry.kind == EntryKind::other) {
+      add({kNoFile, 1, join_path(path, name), ""}, out.left_out);
+    }
     if (entry.kind != EntryKind::file) return;
     if (const std::string extension = extension_of(name); !is_image_extension(extension)) {
       add({extension, 1, join_path(path, name), ""}, out.left_out);
@@ -165,25 +166,13 @@ struct Task {
 };
 
 void run_all(const std::string& root, std::vector<Task>& tasks) {
-  std::atomic<size_t> next = 0;
-  FirstError error;
-  const auto work = [&] {
-    for (size_t i = next++; i < tasks.size(); i = next++) {
-      try {
-        walk(root, tasks[i].path, tasks[i].above, tasks[i].result);
-      } catch (...) {
-        error.keep_current();
-        next = tasks.size();
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min<size_t>(kScanThreads, tasks.size()); ++i) {
-    threads.emplace_back(work);
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
-  error.rethrow();
+  const auto count = static_cast<int64_t>(tasks.size());
+  const auto none = [] { return 0; };
+  for_each_parallel(count, static_cast<int>(std::min<int64_t>(kScanThreads, count)), none,
+                    [&](int, int64_t i) {
+                      Task& task = tasks[static_cast<size_t>(i)];
+                      walk(root, task.path, task.above, task.result);
+                    });
 }
 
 void append(const Listing& listing, int64_t label, FolderIndex& index) {

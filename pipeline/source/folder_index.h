@@ -29,9 +29,13 @@ struct FolderStamp {
   bool operator==(const FolderStamp&) const = default;
 };
 
+// The extension, in a FolderRemark, of what is no file that could be read: a pipe, a socket or a
+// device, or a link to one.
+inline constexpr char kNoFile[] = "/";
+
 // Files that the user should know of, though they change no sample's name or label.
 struct FolderRemark {
-  std::string extension;  // of files that are left out: ".gif"; "" = none
+  std::string extension;  // of files that are left out: ".gif"; "" = none; or kNoFile
   int64_t files = 0;
   std::string first;   // path, relative to the root; the first in order
   std::string second;  // for files with two labels: the other path of `first`

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 struct Header {
   char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 'i', 'x'};
-  uint32_t version = 3;
+  uint32_t version = 4;
   uint32_t byte_order = 0x01020304;
   uint64_t payload_bytes = 0;
   uint64_t checksum = 0;

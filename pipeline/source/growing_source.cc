@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "staging/mutex.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -69,7 +70,8 @@ struct GrowingSource::Impl {
 GrowingSource::GrowingSource(std::string root, Open open, std::function<void()> cancel)
     : impl_(std::make_unique<Impl>(std::move(root), std::move(cancel))) {
   impl_->thread =
-      std::jthread([this, make = std::move(open), impl = impl_.get()] { impl->open(*this, make); });
+      start_thread("opening a source",
+                   [this, make = std::move(open), impl = impl_.get()] { impl->open(*this, make); });
 }
 
 GrowingSource::~GrowingSource() {

@@ -1,5 +1,8 @@
 #include "pipeline/source/indexed_folder.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "pipeline/printable_name.h"
 #include "pipeline/source/known_names.h"
 #include "pipeline/source/label_digest.h"
@@ -23,6 +26,14 @@ std::vector<SourceNote> notes_of(const FolderIndex& index) {
     return remark.files == 1 ? " is" : " are";
   };
   for (const FolderRemark& remark : index.left_out) {
+    if (remark.extension == kNoFile) {
+      const bool one = remark.files == 1;
+      add("left_out", remark,
+          std::to_string(remark.files) + (one ? " entry is" : " entries are") +
+              " left out (no file, but a pipe, a socket or a device), as " +
+              printable_name(remark.first));
+      continue;
+    }
     add("left_out", remark,
         files_of(remark) + is_or_are(remark) + " left out (not read" +
             (is_shard_image_extension(remark.extension)
@@ -44,6 +55,21 @@ std::vector<SourceNote> notes_of(const FolderIndex& index) {
   return notes;
 }
 
+// Folders may have any bytes as their names; classes are named in JSON, in Python and on a
+// terminal.
+std::vector<std::string> names_of_classes(const std::string& root, const FolderIndex& index) {
+  std::vector<std::string> names;
+  for (const std::string& name : index.class_names) names.push_back(valid_text(name));
+  if (names == index.class_names) return names;
+  std::vector<std::string> sorted = names;
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+    throw std::runtime_error(printable_name(root) + ": two class folders would be called " +
+                             *twice + ", because the name of one is no UTF-8: rename it");
+  }
+  return names;
+}
+
 uint64_t labels_digest_of(const FolderIndex& index) {
   LabelDigest digest;
   for (size_t i = 0; i < index.folders.size(); ++i) {
@@ -60,7 +86,8 @@ IndexedFolder::IndexedFolder(const std::string& root, FolderIndex index)
     : root_(root),
       index_(std::move(index)),
       fingerprint_(index_.fingerprint()),
-      labels_digest_(labels_digest_of(index_)) {}
+      labels_digest_(labels_digest_of(index_)),
+      class_names_(names_of_classes(root, index_)) {}
 
 std::string IndexedFolder::name(SampleId id) const {
   return printable_name(std::string(index_.folder_path(id)) + "/" +

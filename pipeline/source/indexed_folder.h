@@ -18,7 +18,7 @@ class IndexedFolder : public Source {
   int label(SampleId id) const override { return static_cast<int>(index_.folder_of(id).label); }
   std::string name(SampleId id) const override;
   const std::string& root() const override { return root_; }
-  const std::vector<std::string>& class_names() const override { return index_.class_names; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
   SampleEncoding encoding() const override { return SampleEncoding::image_file; }
   Size raw_size() const override { return {}; }
   std::vector<SourceNote> notes() const override;
@@ -32,6 +32,7 @@ class IndexedFolder : public Source {
   const std::string root_;
   const FolderIndex index_;
   const uint64_t fingerprint_, labels_digest_;
+  const std::vector<std::string> class_names_;  // as valid UTF-8
 };
 
 }  // namespace stoker

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "pipeline/invalid_field.h"
 #include "pipeline/source/blob/blob_source.h"
 #include "pipeline/source/cifar_source.h"
 #include "pipeline/source/folder_source.h"
@@ -20,8 +21,9 @@ void refuse_fields(const std::string& path, const char* kind, const SourceOption
        {std::pair("image_from", options.image_from), std::pair("label_from", options.label_from),
         std::pair("targets_from", targets)}) {
     if (value.empty()) continue;
-    throw std::invalid_argument(std::string(option) + " is \"" + value + "\", and " +
-                                shown_path(path) + " is " + kind + ", which has no such choice");
+    throw InvalidField("SourceOptions", option,
+                       " is \"" + value + "\", and " + shown_path(path) + " is " + kind +
+                           ", which has no such choice");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <future>
 
 #include "python/core/unlocked.h"
+#include "staging/threads.h"
 
 namespace stoker::python {
 
@@ -20,7 +21,9 @@ inline constexpr auto kSignalPoll = std::chrono::milliseconds(50);  // between t
 template <class Work>
 auto run_interruptible(const Work& work) {
   std::atomic<bool> stop{false};
-  auto result = std::async(std::launch::async, [&] { return work(stop); });
+  std::packaged_task<decltype(work(stop))()> task([&] { return work(stop); });
+  auto result = task.get_future();
+  const std::jthread thread = start_thread("this call", [&task] { task(); });
   const auto is_done = [&] {
     const Unlocked unlocked;
     return result.wait_for(kSignalPoll) == std::future_status::ready;

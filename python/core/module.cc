@@ -1,5 +1,7 @@
 #include <cctype>
+#include <filesystem>
 #include <map>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -7,6 +9,7 @@
 #include "pipeline/invalid_field.h"
 #include "python/core/bind.h"
 #include "python/core/source_sample.h"
+#include "staging/error_text.h"
 #include "stoker/version.h"
 
 namespace {
@@ -56,6 +59,10 @@ void translate(const std::exception_ptr& error, void*) {
     PyErr_SetString(PyExc_ValueError, std::string(without_class(refused.what())).c_str());
   } catch (const stoker::python::UnreadableSample& unreadable) {
     PyErr_SetString(PyExc_OSError, unreadable.what());
+  } catch (const std::bad_alloc& memory) {
+    PyErr_SetString(PyExc_MemoryError, stoker::error_text(memory).c_str());
+  } catch (const std::filesystem::filesystem_error& file) {
+    PyErr_SetString(PyExc_RuntimeError, stoker::error_text(file).c_str());
   }
 }
 

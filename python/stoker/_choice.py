@@ -29,7 +29,13 @@ PIXELS = {
     "fast": _core.PixelPolicy.fast,
 }
 EXIF = {"ignore": _core.ExifPolicy.ignore, "apply": _core.ExifPolicy.apply}
-SPLITS = {"all": _core.Split.all, "train": _core.Split.train, "test": _core.Split.test}
+SPLITS = {
+    "all": _core.Split.all,
+    "train": _core.Split.train,
+    "test": _core.Split.test,
+    "val": _core.Split.test,  # what such folders are called, too
+    "validation": _core.Split.test,
+}
 LAST_BATCH = {
     "pad": _core.LastBatch.pad,
     "drop": _core.LastBatch.drop,

@@ -41,7 +41,8 @@ def folder(
     labels in the same order.
 
     split: 'train' or 'test' look for a folder of that meaning in `path` (train; test, val,
-    validation); 'all' takes both. Needed only where `path` holds such folders.
+    validation); 'val' and 'validation' mean 'test'; 'all' takes both. Needed only where `path`
+    holds such folders.
     label_fn(name, label): see relabel().
     path may be an address in a store, 's3://bucket/prefix', whose objects are the files; store says
     how to reach it.

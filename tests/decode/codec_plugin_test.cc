@@ -1,9 +1,12 @@
 // The plugins of codecs: what each says of itself, and what its format gives without it.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <string>
+#include <vector>
 
 #include "decode/image_decoder.h"
 #include "tests/decode/pixels.h"
@@ -35,12 +38,16 @@ INSTANTIATE_TEST_SUITE_P(
                       "is built with libavif-dev and libdav1d-dev"}),
     [](const auto& plugin) { return std::string(plugin.param.library); });
 
-DecodeStatus decode(const char* file) {
+std::vector<uint8_t> golden(const char* file) {
+  return read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/" + file);
+}
+
+DecodeStatus decode(const std::vector<uint8_t>& bytes) {
   ImageDecoder decoder;
   Pixels out({23, 17});
-  return decoder.decode(read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/" + file),
-                        plain_crop({0, 0, 23, 17}), out.view());
+  return decoder.decode(bytes, plain_crop({0, 0, 23, 17}), out.view());
 }
+DecodeStatus decode(const char* file) { return decode(golden(file)); }
 
 TEST_P(CodecPluginDeathTest, SaysWhatItIs) {
   ASSERT_TRUE(kPluginsAreFound);
@@ -66,6 +73,24 @@ TEST_P(CodecPluginDeathTest, WithoutItTheFormatIsUnsupported) {
     std::_Exit(7);
   };
   EXPECT_EXIT(report(), testing::ExitedWithCode(7), GetParam().refusal);
+}
+
+// OpenCV writes to standard error what it finds wrong with a file, besides reporting it.
+TEST(OpencvPluginDeathTest, PrintsNothingOfItsOwn) {
+  if (!STOKER_HAS_OPENCV) GTEST_SKIP() << "built without OpenCV";
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto report = [] {
+    const std::vector<uint8_t> good = golden("variants/rgb_reversible.jp2");
+    int refused = 0;
+    for (size_t at = good.size() / 3; at < good.size(); ++at) {
+      std::vector<uint8_t> bytes = good;
+      bytes[at] ^= 0xFF;
+      refused += decode(bytes).message == "OpenCV cannot read the pixels";
+    }
+    std::cerr << (refused > 0 ? "refused" : "none is refused") << std::endl;
+    std::_Exit(7);
+  };
+  EXPECT_EXIT(report(), testing::ExitedWithCode(7), testing::Eq("refused\n"));
 }
 
 TEST(CodecPluginOfAnotherBuildDeathTest, IsRefused) {

@@ -1,6 +1,7 @@
 #include "train/checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <stdexcept>
 
 #include "pipeline/durable_file.h"
+#include "pipeline/json_file.h"
 #include "train/checkpoint/checksum.h"
 #include "train/checkpoint/json.h"
 #include "train/checkpoint/safetensors.h"
@@ -113,15 +115,18 @@ Json seal_of(const fs::path& file) {
   return {{"bytes", bytes}, {"fnv1a", to_hex(hash)}};
 }
 
-// Returns a folder's trainer.json. Throws if a file's size or checksum differs from what it says.
-Json checked_json(const fs::path& folder) {
-  const Json json = Json::parse(read_whole_file((folder / "trainer.json").string()));
-  for (const char* name : kFiles) {
-    if (json.at("files").at(name) != seal_of(folder / name)) {
-      throw std::runtime_error(std::string(name) + " is damaged");
+// Returns what a folder's trainer.json says. Throws if it says less than it must, or a file's size
+// or checksum differs from what it says.
+CheckpointInfo checked_info(const fs::path& folder) {
+  return read_json_file<Json>((folder / "trainer.json").string(), [&folder](const Json& json) {
+    for (const char* name : kFiles) {
+      if (json.at("files").at(name) != seal_of(folder / name)) {
+        throw std::runtime_error("it has another size or checksum of " + std::string(name) +
+                                 ", so one of them is damaged");
+      }
     }
-  }
-  return json;
+    return checkpoint_from_json(json);
+  });
 }
 
 // Returns the folders of checkpoints and their steps, newest first.
@@ -244,10 +249,10 @@ std::vector<std::string> newest_checkpoints(const std::vector<std::string>& fold
     for (const std::string& folder : folders) {
       const fs::path path = fs::path(folder) / first.filename();
       try {
-        checked_json(path);
+        checked_info(path);
         paths.push_back(path.string());
       } catch (const std::exception& error) {
-        if (torn) torn->push_back(path.string() + ": " + error.what());
+        if (torn) torn->push_back(error_text(error));
         break;
       }
     }
@@ -258,7 +263,7 @@ std::vector<std::string> newest_checkpoints(const std::vector<std::string>& fold
 
 void load_checkpoint(const std::string& path, CheckpointInfo& info, TrainState& state) {
   try {
-    info = checkpoint_from_json(checked_json(path));
+    info = checked_info(path);
     const NetSpec net = info.model.net();
     const auto parameters = parameter_table(net), statistics = statistics_table(net);
     const SafetensorsFile file((fs::path(path) / kFiles[1]).string());
@@ -277,7 +282,7 @@ void load_checkpoint(const std::string& path, CheckpointInfo& info, TrainState& 
       state.average_statistics = read_table(file, "average_statistics/", statistics);
     }
   } catch (const std::exception& error) {
-    throw std::runtime_error("cannot use the checkpoint " + path + ": " + error.what());
+    throw std::runtime_error("cannot use the checkpoint " + path + ": " + error_text(error));
   }
 }
 
@@ -291,31 +296,38 @@ LoadedModel load_model(const std::string& path) {
     } else {
       const fs::path inner = folder / "checkpoints";
       const std::string runs = fs::is_directory(inner) ? inner.string() : path;
-      const std::string newest = newest_checkpoint(runs);
+      std::vector<std::string> torn;
+      const std::string newest = newest_checkpoint(runs, &torn);
       if (const int replicas = newest.empty() ? kept_replicas(path) : 0; replicas > 0) {
         throw std::runtime_error(fmt::format(
             "{} is a run of {} independent replicas, each a model of its own: take one of them, "
             "as {}/{}0",
             path, replicas, path, kReplica));
       }
-      if (newest.empty()) throw std::runtime_error("no whole checkpoint in " + runs);
+      if (newest.empty() && !has_checkpoints(runs)) {
+        throw std::invalid_argument("checkpoint: there is none in " + path);
+      }
+      if (newest.empty()) {
+        throw std::runtime_error(
+            fmt::format("no checkpoint in {} is whole: {}", runs, fmt::join(torn, "; ")));
+      }
       model.file = (fs::path(newest) / kFiles[0]).string();
     }
   }
   const SafetensorsFile file(model.file);
   try {
     const TensorMetadata& metadata = file.metadata();
-    model.info.recipe = recipe_from_json(Json::parse(metadata.at("recipe")));
+    model.info.recipe = recipe_from_json(parse_json<Json>(metadata.at("recipe")));
     model.info.classes = std::stoi(metadata.at("classes"));
-    model.info.class_names = Json::parse(metadata.at("class_names"));
+    model.info.class_names = parse_json<Json>(metadata.at("class_names"));
     if (const auto target = metadata.find("target"); target != metadata.end()) {
-      model.info.target = Json::parse(target->second);
+      model.info.target = parse_json<Json>(target->second);
     }
     const NetSpec net = model.info.net();
     model.parameters = read_table(file, "", parameter_table(net));
     model.statistics = read_table(file, "", statistics_table(net));
   } catch (const std::exception& error) {
-    throw std::runtime_error(model.file + " is not a model of stoker: " + error.what());
+    throw std::runtime_error(model.file + " is not a model of stoker: " + error_text(error));
   }
   return model;
 }

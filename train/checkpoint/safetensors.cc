@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "pipeline/durable_file.h"
+#include "staging/error_text.h"
 
 namespace stoker {
 namespace {
@@ -179,7 +180,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
     read_part(path, kLengthBytes, text);
     parse(text, bytes - kLengthBytes - text.size());
   } catch (const std::exception& error) {
-    throw std::runtime_error(path_ + " is not a sound safetensors file: " + error.what());
+    throw std::runtime_error(path_ + " is not a sound safetensors file: " + error_text(error));
   }
 }
 
@@ -191,7 +192,7 @@ SafetensorsFile::SafetensorsFile(std::string bytes, std::string name)
         all.substr(std::min(all.size(), size_t{kLengthBytes}), header_length(all, all.size()));
     parse(text, all.size() - kLengthBytes - text.size());
   } catch (const std::exception& error) {
-    throw std::runtime_error(path_ + " is not a sound safetensors file: " + error.what());
+    throw std::runtime_error(path_ + " is not a sound safetensors file: " + error_text(error));
   }
 }
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "staging/first_error.h"
+#include "staging/error_text.h"
 #include "train/collective/norm_exchange.h"
 #include "train/cpu/rules.h"
 #include "train/cpu/update.h"

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "staging/threads.h"
+
 namespace stoker {
 namespace {
 
@@ -16,7 +18,8 @@ void ask_for_teams_of_one() {
 }  // namespace
 
 CpuWorkers::CpuWorkers(int count) {
-  for (int i = 0; i < count; ++i) threads_.emplace_back([this, i] { loop(i); });
+  threads_ =
+      start_threads("the CPU engine", count, [this](int64_t i) { loop(static_cast<int>(i)); });
 }
 
 CpuWorkers::~CpuWorkers() {
@@ -25,7 +28,7 @@ CpuWorkers::~CpuWorkers() {
     stopping_ = true;
   }
   start_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 void CpuWorkers::run(const Job& job) {

@@ -40,7 +40,7 @@ class CpuWorkers {
   int running_ GUARDED_BY(mutex_) = 0;   // workers that have not ended the job
   bool stopping_ GUARDED_BY(mutex_) = false;
   std::exception_ptr error_ GUARDED_BY(mutex_);  // the job's first
-  std::vector<std::thread> threads_;             // constant after construction
+  std::vector<std::jthread> threads_;            // constant after construction
 };
 
 }  // namespace stoker

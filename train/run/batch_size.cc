@@ -8,17 +8,11 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "staging/group_memory.h"
 #include "train/engine/byte_text.h"
 
 namespace stoker {
 namespace {
-
-// Returns the number in a file; without one ("max", or no such file) there is no limit.
-int64_t number_in(const std::string& path) {
-  std::ifstream file(path);
-  int64_t value = 0;
-  return file >> value ? value : std::numeric_limits<int64_t>::max();
-}
 
 int64_t available_memory() {
   std::ifstream file("/proc/meminfo");
@@ -29,21 +23,6 @@ int64_t available_memory() {
     if (words >> name >> kibibytes && name == "MemAvailable:") return kibibytes * 1024;
   }
   return std::numeric_limits<int64_t>::max();
-}
-
-// Returns the folder of this process's control group, version 2.
-std::string control_group() {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("0::", 0) == 0) return "/sys/fs/cgroup" + line.substr(3);
-  }
-  return "/sys/fs/cgroup";
-}
-
-int64_t free_in_group(const std::string& limit_file, const std::string& use_file) {
-  const int64_t limit = number_in(limit_file), use = number_in(use_file);
-  if (limit == std::numeric_limits<int64_t>::max()) return limit;
-  return use < limit ? limit - use : 0;
 }
 
 }  // namespace
@@ -77,10 +56,8 @@ BatchChoice largest_batch(const BatchLimits& limits) {
 }
 
 int64_t free_host_bytes() {
-  const std::string group = control_group(), old = "/sys/fs/cgroup/memory/memory.";
-  return std::min({available_memory(),
-                   free_in_group(group + "/memory.max", group + "/memory.current"),
-                   free_in_group(old + "limit_in_bytes", old + "usage_in_bytes")});
+  const int64_t in_groups = read_group_memory().free_bytes;
+  return in_groups < 0 ? available_memory() : std::min(available_memory(), in_groups);
 }
 
 }  // namespace stoker

@@ -1,9 +1,9 @@
 #include "train/run/evaluation.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "staging/first_error.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -12,23 +12,19 @@ namespace {
 std::vector<EvalResult> evaluate_each(const TrainSetup& setup, const EvalOptions& options) {
   std::vector<EvalResult> own(setup.replicas.size());
   FirstError error;
-  std::vector<std::jthread> threads;
-  for (size_t i = 0; i < own.size(); ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        EvalOptions each = options;
-        // All replicas read the same samples.
-        if (i > 0 || !setup.processes.is_rank0()) each.quarantine_file.clear();
-        const Replica& replica = setup.replicas[i];
-        Engine* const engine = replica.engine.get();
-        Device* const device = replica.device.get();
-        own[i] = evaluate(*setup.eval, {&engine, 1}, {&device, 1}, setup.shape.rows, each);
-      } catch (...) {
-        error.keep_current();
-      }
-    });
-  }
-  threads.clear();
+  run_threads("evaluating", std::ssize(own), [&](int64_t i) {
+    try {
+      EvalOptions each = options;
+      // All replicas read the same samples.
+      if (i > 0 || !setup.processes.is_rank0()) each.quarantine_file.clear();
+      const Replica& replica = setup.replicas[i];
+      Engine* const engine = replica.engine.get();
+      Device* const device = replica.device.get();
+      own[i] = evaluate(*setup.eval, {&engine, 1}, {&device, 1}, setup.shape.rows, each);
+    } catch (...) {
+      error.keep_current();
+    }
+  });
   error.rethrow();
   return own;
 }

@@ -14,7 +14,7 @@ namespace {
 
 std::string file_of(const std::string& path) {
   if (!std::filesystem::exists(path)) {
-    throw std::invalid_argument(path + ": No such file or directory");
+    throw std::invalid_argument("init: " + path + ": No such file or directory");
   }
   return std::filesystem::is_directory(path) ? load_model(path).file : path;
 }
@@ -33,7 +33,7 @@ void InitialWeights::find_tensors(const std::vector<TensorInfo>& table, bool par
     const auto found = file_.tensors().find(info.name);
     if (found == file_.tensors().end()) {
       throw std::invalid_argument(
-          fmt::format("{}: it has no tensor {}, which {} has; it holds {} "
+          fmt::format("init: {}: it has no tensor {}, which {} has; it holds {} "
                       "tensors, not those of this model",
                       path_, info.name, net_.name, file_.tensors().size()));
     }
@@ -48,9 +48,9 @@ void InitialWeights::find_tensors(const std::vector<TensorInfo>& table, bool par
       continue;
     }
     if (stored.dtype != "F32" || stored.shape != info.shape) {
-      throw std::invalid_argument(
-          fmt::format("{}: its {} is {} [{}], but {} has F32 [{}]", path_, info.name, stored.dtype,
-                      fmt::join(stored.shape, ", "), net_.name, fmt::join(info.shape, ", ")));
+      throw std::invalid_argument(fmt::format(
+          "init: {}: its {} is {} [{}], but {} has F32 [{}]", path_, info.name, stored.dtype,
+          fmt::join(stored.shape, ", "), net_.name, fmt::join(info.shape, ", ")));
     }
     targets_.push_back({info, parameters});
   }
@@ -62,7 +62,7 @@ void InitialWeights::check_left_over() const {
   for (const auto& [name, tensor] : file_.tensors()) {
     if (known.contains(name) || name.ends_with(".num_batches_tracked")) continue;
     throw std::invalid_argument(
-        fmt::format("{}: its tensor {} has no place in {}", path_, name, net_.name));
+        fmt::format("init: {}: its tensor {} has no place in {}", path_, name, net_.name));
   }
 }
 

@@ -11,10 +11,11 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+
+#include "pipeline/json_file.h"
 
 namespace stoker {
 namespace {
@@ -59,16 +60,14 @@ std::string text_of(const LockHolder& holder) {
 
 // Returns the holder in a lock file, with process 0 if the file is just being written.
 LockHolder read_holder(const std::string& path) {
-  std::ifstream file(path);
-  const auto json = nlohmann::json::parse(file, nullptr, false);
-  LockHolder holder;
-  if (!json.is_object()) return holder;
   try {
-    holder = {json.at("process"), json.at("host"), json.at("since"), json.at("boot"),
+    return read_json_file<nlohmann::json>(path, [](const nlohmann::json& json) -> LockHolder {
+      return {json.at("process"), json.at("host"), json.at("since"), json.at("boot"),
               json.at("start_ticks")};
-  } catch (const nlohmann::json::exception&) {
+    });
+  } catch (const std::exception&) {
+    return {};
   }
-  return holder;
 }
 
 [[noreturn]] void refuse(const std::string& folder) {
@@ -129,7 +128,7 @@ bool may_live(const LockHolder& holder) {
 
 RunLock::RunLock(const std::string& folder) : path_(lock_path(folder)) {
   for (int tries = 0; tries < kTries; ++tries) {
-    handle_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    handle_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
     if (handle_ < 0) fail("write", path_);
     struct flock lock = whole_file();
     try {

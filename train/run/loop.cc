@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "pipeline/durable_file.h"
+#include "staging/error_text.h"
+#include "staging/threads.h"
 #include "train/run/evaluation.h"
 #include "train/run/options.h"
 #include "train/run/spread.h"
@@ -56,17 +58,16 @@ TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atom
 }
 
 TrainResult TrainLoop::run() {
-  {
-    std::vector<std::jthread> threads;
-    for (size_t rank = 0; rank < setup_.replicas.size(); ++rank) {
-      threads.emplace_back([this, rank] {
-        try {
-          replica(static_cast<int>(rank));
-        } catch (...) {
-          fail();
-        }
-      });
-    }
+  try {
+    run_threads("training", static_cast<int64_t>(setup_.replicas.size()), [this](int64_t rank) {
+      try {
+        replica(static_cast<int>(rank));
+      } catch (...) {
+        fail();
+      }
+    });
+  } catch (...) {  // a thread could not be made, and none has begun
+    fail();
   }
   try {
     error_.rethrow();

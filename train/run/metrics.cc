@@ -133,7 +133,7 @@ Rate RateMeter::rate() const {
 }
 
 void trim_jsonl(const std::string& path, int64_t last_step) {
-  if (!fs::exists(path)) return;
+  if (!fs::exists(fs::symlink_status(path))) return;
   trim(path, 0, [&](const std::string& line) { return json_row_stays(line, last_step); });
 }
 

@@ -139,8 +139,10 @@ std::string norm_line(const TrainSetup& setup) {
 
 std::string frames_note(int64_t frames) {
   if (frames == 0) return "";
-  return fmt::format("; of these {} are frames, where every worker has such an image at once",
-                     mebibytes(frames));
+  return fmt::format(
+      "; of these {} are frames, used only where each worker "
+      "has an image as large as --max-pixels allows, all at once",
+      mebibytes(frames));
 }
 
 int64_t eval_samples(const TrainSetup& setup) {
@@ -233,7 +235,7 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
   lines.push_back(fmt::format("memory, checkpoints: {}, a copy of the state while one is written",
                               mebibytes(setup.state_copy_bytes)));
   const int64_t frames = setup.loader->memory_plan().frame_bytes + eval_feed.frame_bytes;
-  lines.push_back(fmt::format("memory, in all: {}{}, with {} device{}{}",
+  lines.push_back(fmt::format("memory, in all: {}{} at most, with {} device{}{}",
                               mebibytes(setup.planned_bytes + frames),
                               processes > 1 ? " per process" : "", options.replicas,
                               options.replicas > 1 ? "s" : "", frames_note(frames)));

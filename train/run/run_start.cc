@@ -32,14 +32,21 @@ std::string replicas_text(int independent) {
                          : "replicas that train one model";
 }
 
-// Finds the newest checkpoint, or one for each model, of the same step. Without one only the notes
-// change.
+// Finds the newest checkpoint, or one for each model, of the same step. Without any only the notes
+// change. Throws if there are some and none is whole: steps that were made are not thrown away
+// without a word.
 std::vector<std::string> find_checkpoints(const TrainOptions& options,
                                           const std::vector<std::string>& runs,
                                           std::vector<std::string>& notes) {
   if (!options.resume || runs.empty()) return {};
   std::vector<std::string> torn;
   std::vector<std::string> found = newest_checkpoints(runs, &torn);
+  if (found.empty() && !torn.empty()) {
+    throw std::runtime_error(fmt::format(
+        "cannot resume: no checkpoint in {} is whole: {}; to begin anew, take another --out or "
+        "remove that folder",
+        runs.front(), fmt::join(torn, "; ")));
+  }
   for (const std::string& each : torn) notes.push_back("torn checkpoint left aside: " + each);
   if (found.empty()) {
     notes.push_back("no checkpoint in " + runs.front() + ": starting from the beginning");

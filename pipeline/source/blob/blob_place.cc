@@ -4,6 +4,7 @@ namespace stoker {
 
 std::string BlobPlace::path_of(const std::string& name) const {
   if (name.empty()) return root();
+  if (name.starts_with('/')) return name;  // in a list
   return root() == "/" ? "/" + name : root() + "/" + name;
 }
 

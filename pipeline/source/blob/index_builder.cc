@@ -20,6 +20,7 @@
 #include "pipeline/source/format/tfrecord.h"
 #include "staging/first_error.h"
 #include "staging/mutex.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -164,7 +165,7 @@ class Merged {
     table_.class_names.clear();
     for (const auto& [text, number] : numbers_) {
       labels[static_cast<size_t>(number)] = static_cast<int32_t>(table_.class_names.size());
-      table_.class_names.push_back(text);
+      table_.class_names.push_back(valid_text(text));
     }
     return labels;
   }
@@ -199,8 +200,8 @@ class Builder {
       const MutexLock lock(mutex_);
       running_ = thread_count;
     }
-    std::vector<std::jthread> threads;
-    for (size_t i = 0; i < thread_count; ++i) threads.emplace_back([this] { work(); });
+    std::vector<std::jthread> threads = start_threads(
+        "reading shards", static_cast<int64_t>(thread_count), [this](int64_t) { work(); });
     watch();
     threads.clear();
     scouts_.reset();

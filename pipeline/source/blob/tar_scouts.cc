@@ -4,6 +4,7 @@
 
 #include "pipeline/source/format/tar_reader.h"
 #include "pipeline/source/known_names.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -27,7 +28,7 @@ TarScouts::TarScouts(std::vector<ScoutedTar> tars, const Options& options)
   int64_t parts = 0;
   for (const ScoutedTar& tar : tars_) parts += tar.bytes / options_.part_bytes + 1;
   const auto count = std::min<int64_t>(parts, options_.scouts);
-  for (int64_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+  threads_ = start_threads("reading tar headers", count, [this](int64_t) { work(); });
 }
 
 TarScouts::~TarScouts() { stop(); }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -148,6 +150,15 @@ void ListSamples::add(std::string_view path, const BlobLabel& label) {
   out_.add(sample);
 }
 
+// Whether the text is written as a number, also one that is too large or no whole one.
+bool is_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return false;
+  double value = 0;
+  return std::from_chars(text.data(), text.data() + text.size(), value).ptr ==
+         text.data() + text.size();
+}
+
 BlobLabel ListSamples::read_label(std::string_view text) const {
   BlobLabel label;
   text = trimmed(text);
@@ -156,6 +167,12 @@ BlobLabel ListSamples::read_label(std::string_view text) const {
   if (number) return *number;
   const std::string problem = set_text_label(text, label);
   if (!problem.empty()) lines_.fail("the label " + problem);
+  // As text it would silently become a class of its own.
+  if (may_be_number && is_number(text)) {
+    lines_.fail("the label " + quoted_name(text) +
+                " is a number, but none that a class may have: classes are whole numbers from 0 "
+                "on, or text; other numbers are read as a target");
+  }
   return label;
 }
 
@@ -251,6 +268,39 @@ void scan_columns(LineReader& lines, ListForm form, const FieldChoice& fields, S
   }
 }
 
+// Returns how many keys the object has that this line is, those twice that are there twice.
+size_t count_keys(std::string_view line) {
+  size_t count = 0;
+  int depth = 0;
+  bool in_text = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      in_text = c != '"';
+    } else if (c == '"') {
+      in_text = true;
+    } else {
+      depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+      count += c == ':' && depth == 1;
+    }
+  }
+  return count;
+}
+
+// Throws with the key that is there twice: the parser would take the last one.
+void refuse_doubled_key(const LineReader& lines, std::string_view line) {
+  std::set<std::string> keys;
+  const auto look = [&](int depth, nlohmann::json::parse_event_t event, const nlohmann::json& key) {
+    if (event != nlohmann::json::parse_event_t::key || depth != 1) return true;
+    if (!keys.insert(key.get<std::string>()).second) {
+      lines.fail("the key " + quoted_name(key.get_ref<const std::string&>()) + " is there twice");
+    }
+    return true;
+  };
+  [[maybe_unused]] const auto json = nlohmann::json::parse(line, look, false);
+}
+
 // The names of the path, the label and the targets in each object; the first object decides.
 struct ListKeys {
   std::string path;
@@ -299,6 +349,7 @@ void scan_objects(LineReader& lines, const FieldChoice& fields, SampleSink& out)
     if (trimmed(line).empty()) continue;
     const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
     if (!object.is_object()) lines.fail("no JSON object");
+    if (count_keys(line) != object.size()) refuse_doubled_key(lines, line);
     if (!keys) {
       const ListNames names = keys_of(object);
       const ListPlaces places = choose_places(lines, names, fields);

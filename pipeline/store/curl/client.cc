@@ -4,10 +4,14 @@
 
 #include <algorithm>
 
+#include "staging/threads.h"
+
 namespace stoker {
 
 CurlClient::CurlClient(int connections)
-    : multi_(connections), connections_(connections), thread_([this] { run(); }) {}
+    : multi_(connections),
+      connections_(connections),
+      thread_(start_thread("a store's requests", [this] { run(); })) {}
 
 CurlClient::~CurlClient() {
   {

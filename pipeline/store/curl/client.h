@@ -78,7 +78,7 @@ class CurlClient final : public HttpClient {
   uint64_t cancels_asked_ GUARDED_BY(mutex_) = 0;
   uint64_t cancels_made_ GUARDED_BY(mutex_) = 0;
   bool ending_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // the last one: it uses the others
+  std::jthread thread_;  // the last one: it uses the others
 };
 
 }  // namespace stoker

@@ -1,0 +1,31 @@
+// What a user reads of an exception. Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <new>
+#include <string>
+
+namespace stoker {
+
+// Memory that was asked for in one piece and is not there.
+class OutOfMemory final : public std::bad_alloc {
+ public:
+  // `purpose` completes "for ...".
+  OutOfMemory(const char* purpose, size_t bytes);
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  const std::string text_;
+};
+
+// Returns the exception's message, in our words where a library has thrown it: of a file system
+// error the path and the reason, of a bad_alloc what this process has and what to do, of JSON what
+// is wrong with it.
+std::string error_text(const std::exception& error);
+
+// The same of the exception that is being handled, "unknown error" if it has no message. REQUIRES:
+// an exception is being handled.
+std::string current_error_text();
+
+}  // namespace stoker

@@ -1,0 +1,21 @@
+// The memory that the control groups of this process still allow it. Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace stoker {
+
+// A limit may be on the process's own group or on any group above it; the smallest counts. -1: no
+// limit.
+struct GroupMemory {
+  int64_t limit_bytes = -1;  // the smallest limit
+  int64_t free_bytes = -1;   // the least that is left below a limit
+};
+
+// `root`: the folder of the control groups, version 1 or 2; `groups`: the file that names this
+// process's.
+GroupMemory read_group_memory(const std::string& root = "/sys/fs/cgroup",
+                              const std::string& groups = "/proc/self/cgroup");
+
+}  // namespace stoker
