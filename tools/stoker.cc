@@ -58,7 +58,11 @@ int main(int argc, char** argv) {
     print_usage(stdout);
     return kExitOk;
   }
-  if (argc > 1) std::fprintf(stderr, "stoker: there is no subcommand '%s'\n\n", name);
+  if (argc > 1) {
+    std::fprintf(stderr, "stoker: there is no subcommand '%s'%s (see stoker --help)\n", name,
+                 closest_names(name, commands()).c_str());
+    return kExitUsage;
+  }
   print_usage(stderr);
   return kExitUsage;
 }

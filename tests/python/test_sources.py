@@ -284,8 +284,11 @@ def test_parts_of_shards(pictures, tmp_path):
         for path in (tmp_path, tmp_path / "*.tar", f"{tmp_path}/{{train,val}}-0.tar"):
             with pytest.raises(ValueError, match="training and test parts: say split='train'"):
                 opener(path)
-            counts = [len(opener(path, split=split)) for split in ("train", "test", "all")]
-            assert counts == [3, 2, 5]
+            counts = [
+                len(opener(path, split=split))
+                for split in ("train", "test", "val", "validation", "all")
+            ]
+            assert counts == [3, 2, 2, 2, 5]
         assert len(opener(tmp_path / "train-0.tar")) == 3
     (tmp_path / "parts" / "train").mkdir(parents=True)
     (tmp_path / "parts" / "test").mkdir()

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -125,6 +127,65 @@ TEST(Check, AWrongPathIsAUsageError) {
     EXPECT_THAT(result.err, HasSubstr(data.path() + "/" + name));
   }
   EXPECT_EQ(run_stoker({"check"}).exit_code, 2);
+}
+
+// Neither is read, and no pipe is waited for.
+TEST(Check, CountsPipesAndDevices) {
+  TempFolder data;
+  make_small_shapes(data.path());
+  ASSERT_EQ(mkfifo((data.path() + "/train/star/pipe.jpg").c_str(), 0600), 0);
+  data.link("/dev/zero", "train/star/zero.jpg");
+  const ProgramResult result = run_stoker({"check", "--data", data.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto row = nlohmann::json::parse(result.out);
+  EXPECT_EQ(row["files"], 2);
+  EXPECT_EQ(row["name"], "train/star/pipe.jpg");
+  EXPECT_THAT(result.err, HasSubstr("2 entries are left out (no file, but a pipe, a socket or a "
+                                    "device), as train/star/pipe.jpg\n"));
+}
+
+TEST(Check, AListShowsAbsolutePathsAsTheyAre) {
+  TempFolder data;
+  data.write("list.csv", "path,label\n/etc/passwd,0\n");
+  const ProgramResult result = run_stoker({"check", "--data", data.path() + "/list.csv"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(nlohmann::json::parse(result.out)["path"], "/etc/passwd");
+}
+
+TEST(Check, ALabelThatIsANumberButNoClassIsRefused) {
+  TempFolder data;
+  const auto refusal = [&](const std::string& name, const std::string& text) {
+    const std::string list = data.write(name, text);
+    const ProgramResult result = run_stoker({"check", "--data", list});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(count_lines(result.err), 1) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(list));
+    return result.err;
+  };
+  for (const std::string label : {"0.5", "99999999999999999999", "1e3", "-0.25", ".5"}) {
+    EXPECT_THAT(refusal("a.csv", "path,label\na.jpg," + label + "\n"),
+                HasSubstr("line 2: the label '" + label + "' is a number, but none"));
+    EXPECT_THAT(refusal("b.csv", "path,label\na.jpg,3\nb.jpg," + label + "\n"),
+                HasSubstr("line 3: the label '" + label + "'"));
+  }
+  EXPECT_THAT(refusal("c.jsonl",
+                      "{\"path\": \"a.jpg\", \"label\": 1}\n"
+                      "{\"path\": \"a.jpg\", \"label\": 1, \"label\": 2}\n"),
+              HasSubstr("line 2: the key 'label' is there twice"));
+  // What is written with digits may be text, as versions are.
+  const std::string list = data.write("d.csv", "path,label\na.jpg,v1.5\nb.jpg,nan\n");
+  EXPECT_EQ(run_stoker({"check", "--data", list}).exit_code, 1);  // there are no such files
+}
+
+TEST(Check, ValIsAnotherNameOfTheTestPart) {
+  TempFolder data;
+  make_small_shapes(data.path());
+  std::filesystem::rename(data.path() + "/test", data.path() + "/val");
+  for (const std::string name : {"val", "validation", "test"}) {
+    const ProgramResult result = run_stoker({"check", "--data", data.path(), "--split", name});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("20 images of 10 classes"));
+  }
 }
 
 }  // namespace

@@ -48,9 +48,13 @@ TEST(Cli, ListsTheSubcommands) {
 
 TEST(Cli, NoSubcommandAndAnUnknownOneAreUsageErrors) {
   EXPECT_EQ(run_stoker({}).exit_code, 2);
-  const ProgramResult result = run_stoker({"trian"});
+  ProgramResult result = run_stoker({"trian"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("'trian'"));
+  EXPECT_EQ(result.err,
+            "stoker: there is no subcommand 'trian'; did you mean train? (see stoker --help)\n");
+  result = run_stoker({"nosuch"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err, "stoker: there is no subcommand 'nosuch' (see stoker --help)\n");
 }
 
 TEST(Cli, InfoPrintsJson) {

@@ -175,7 +175,7 @@ TEST_F(Dump, TargetsAreArraysToo) {
   const ProgramResult refused =
       run_stoker({"dump", "--data", data_->path(), "--out", folder("e"), "--target-from", "age"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--data: "));
+  EXPECT_THAT(refused.err, HasSubstr("--target-from is "));
 }
 
 TEST_F(Dump, PixelsAreThoseOfTheNamedFileCropAndFlip) {
@@ -309,6 +309,32 @@ TEST_F(Dump, AFullDiskIsOneLineWithThePath) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(count_lines(result.err), 1) << result.err;
   EXPECT_THAT(result.err, HasSubstr("d/labels_00000.npy: No space left on device"));
+}
+
+// Somebody else may lay a link where a file will be, in a folder that several users share.
+TEST_F(Dump, FollowsNoLinkAndLeavesNothingHalf) {
+  const std::string victim = out_.write("victim", "mine");
+  for (const char* name :
+       {"d/rows.jsonl", "d/rows.jsonl.tmp", "d/labels_00000.npy", "d/labels_00000.npy.tmp"}) {
+    out_.link(victim, name);
+  }
+  const ProgramResult result = run_stoker(
+      {"dump", "--data", data_->path(), "--out", folder("d"), "--batch", "8", "--steps", "1"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(read_text(victim), "mine");
+  EXPECT_EQ(count_lines(read_text(folder("d") + "/rows.jsonl")), 8);
+  EXPECT_FALSE(std::filesystem::is_symlink(folder("d") + "/rows.jsonl"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder("d"))) {
+    EXPECT_NE(entry.path().extension(), ".tmp");
+  }
+}
+
+TEST_F(Dump, MayWriteToStandardOutput) {
+  const ProgramResult result = run_program(
+      {"sh", "-c",
+       "'" STOKER_PROGRAM "' peek --count 1 -o /dev/stdout --data '" + data_->path() + "' | cat"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, ::testing::HasSubstr("PNG"));
 }
 
 }  // namespace

@@ -411,5 +411,12 @@ TEST(ConfigFile, RefusesTheRestWithTheLine) {
   }
 }
 
+TEST(ConfigFile, MayBeginWithTheMarkOfUtf8) {
+  std::istringstream text("\xef\xbb\xbfsize = 3\n");
+  const ConfigText config = read_config(text, "x.toml");
+  ASSERT_EQ(config.entries.size(), 1u);
+  EXPECT_EQ(config.entries[0].key, "size");
+}
+
 }  // namespace
 }  // namespace stoker

@@ -135,5 +135,16 @@ TEST(BitmapFont, HasEveryPrintableCharacterOnce) {
   EXPECT_EQ(glyph('\xe4'), glyph('?'));
 }
 
+TEST(Peek, AFullDiskLeavesNoHalfSheet) {
+  TempFolder data, out;
+  make_small_shapes(data.path());
+  const ProgramResult result = run_program({"bash", "-c",
+                                            "ulimit -f 8; exec '" STOKER_PROGRAM "' peek --data '" +
+                                                data.path() + "' -o '" + out.path() + "/x.png'"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+  EXPECT_TRUE(std::filesystem::is_empty(out.path()));
+}
+
 }  // namespace
 }  // namespace stoker

@@ -201,6 +201,83 @@ TEST_F(TrainCommand, FoldersMayHaveNamesThatAreNoText) {
   EXPECT_THAT(read_text(folder + "/receipt.json"), HasSubstr("odd\\\\xff"));
 }
 
+// A class folder may have any bytes as its name; what names it is text.
+TEST_F(TrainCommand, ClassesMayHaveNamesThatAreNoText) {
+  const std::string odd = run_folder("photos"), name = "caf\xe9", shown = "caf\\xe9";
+  std::filesystem::copy(data(), odd, std::filesystem::copy_options::recursive);
+  for (const std::string part : {"/train/", "/test/"}) {
+    std::filesystem::rename(odd + part + "arrow", odd + part + name);
+  }
+  auto words = command("run", 1);
+  std::replace(words.begin(), words.end(), data(), odd);
+  ASSERT_EQ(run_program(words).exit_code, 0);
+  const std::string folder = run_folder("run");
+  EXPECT_EQ(nlohmann::json::parse(read_text(folder + "/config.json"))["data"]["classes"][1], shown);
+  EXPECT_EQ(nlohmann::json::parse(
+                read_text(folder + "/checkpoints/step_00000010/trainer.json"))["class_names"][1],
+            shown);
+  // Everything else that names classes or samples.
+  for (const std::vector<std::string>& other : std::vector<std::vector<std::string>>{
+           {"eval", "--checkpoint", folder, "--data", odd, "--json"},
+           {"eval", "--checkpoint", folder, "--data", odd, "--subset", "classes=" + shown},
+           {"eval", "--checkpoint", folder, "--data", odd, "--subset", "classes=" + name},
+           {"export", "--checkpoint", folder, "--onnx", run_folder("x.onnx")},
+           {"check", "--data", odd},
+           {"peek", "--data", odd, "-o", run_folder("sheet.png")},
+           {"dump", "--data", odd, "--size", "32", "--out", run_folder("rows")},
+           {"pack", "--data", odd, "--format", "tar", "--out", run_folder("tar")},
+           {"pack", "--data", odd, "--format", "parquet", "--out", run_folder("parquet")},
+           {"index", "--data", odd, "-o", run_folder("index.bin")},
+           {"profile", "--data", odd, "--demand", "1000", "--seconds", "1", "--out",
+            run_folder("profile")},
+           {"receipt", "diff", folder, folder}}) {
+    const ProgramResult result = run_stoker(other);
+    EXPECT_EQ(result.exit_code, 0) << other[0] << ": " << result.err;
+    EXPECT_EQ(result.err.find("exception"), std::string::npos) << result.err;
+  }
+  EXPECT_THAT(read_text(run_folder("tar") + "/classes.txt"), HasSubstr(shown));
+  words.insert(words.end(), {"--epochs", "2", "--resume"});
+  EXPECT_EQ(run_program(words).exit_code, 0);
+}
+
+TEST_F(TrainCommand, TwoClassesOfOneNameAreRefused) {
+  const std::string odd = run_folder("photos");
+  std::filesystem::copy(data(), odd, std::filesystem::copy_options::recursive);
+  std::filesystem::rename(odd + "/train/arrow", odd + "/train/caf\xe9");
+  std::filesystem::rename(odd + "/train/disc", odd + "/train/caf\\xe9");
+  auto words = command("run", 1);
+  std::replace(words.begin(), words.end(), data(), odd);
+  const ProgramResult result = run_program(words);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("two class folders would be called caf\\xe9"));
+  EXPECT_FALSE(std::filesystem::exists(run_folder("run")));
+}
+
+TEST_F(TrainCommand, WritersFollowNoLinkAndLeaveNothingHalf) {
+  const std::string victim = out_.write("victim", "mine");
+  for (const char* name :
+       {"run/config.json.tmp", "run/metrics.jsonl", "run/metrics.csv", "run/live.json.tmp",
+        "run/receipt.json.tmp", "run/receipt_rows.bin", "run/receipt_steps.bin", "x.onnx.tmp"}) {
+    out_.link(victim, name);
+  }
+  const ProgramResult result = run_program(command("run", 1));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<std::string> to_onnx = {"export", "--checkpoint", run_folder("run"), "--onnx",
+                                            run_folder("x.onnx")};
+  ASSERT_EQ(run_stoker(to_onnx).exit_code, 0);
+  EXPECT_EQ(read_text(victim), "mine");
+
+  // A disk that takes no more leaves the old file.
+  const std::string before = read_text(run_folder("x.onnx"));
+  std::string line = "ulimit -f 8; exec '" STOKER_PROGRAM "'";
+  for (const std::string& word : to_onnx) line += " '" + word + "'";
+  const ProgramResult full = run_program({"bash", "-c", line});
+  EXPECT_EQ(full.exit_code, 3);
+  EXPECT_EQ(count_lines(full.err), 1) << full.err;
+  EXPECT_EQ(read_text(run_folder("x.onnx")), before);
+  EXPECT_FALSE(std::filesystem::exists(run_folder("x.onnx.tmp")));
+}
+
 TEST_F(TrainCommand, InterruptedSavesSaysHowToGoOnAndGoesOnExactly) {
   ASSERT_EQ(run_program(command("whole", 12)).exit_code, 0);
   const ProgramResult stopped = stop_and_resume("int", SIGINT);

@@ -64,7 +64,8 @@ int run_bench(int argc, char** argv) {
     fmt::print("{}", usage());
     return kExitOk;
   }
-  if (!name.empty()) throw std::invalid_argument("there is no bench '" + name + "'");
+  if (!name.empty())
+    throw std::invalid_argument("there is no bench '" + name + "'" + closest_names(name, kBenches));
   fmt::print(stderr, "{}", usage());
   return kExitUsage;
 }

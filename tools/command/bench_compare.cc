@@ -1,10 +1,10 @@
 // stoker bench compare: better or worse, beyond noise?
 #include <fmt/format.h>
 
-#include <fstream>
 #include <stdexcept>
 
 #include "bench/report/compare.h"
+#include "pipeline/json_file.h"
 #include "tools/command/bench.h"
 #include "tools/command/command.h"
 
@@ -12,12 +12,13 @@ namespace stoker {
 namespace {
 
 nlohmann::ordered_json read_report(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::invalid_argument(path + " cannot be read");
   try {
-    return nlohmann::ordered_json::parse(file);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw std::invalid_argument(fmt::format("{}: {}", path, error.what()));
+    return read_json_file<nlohmann::ordered_json>(path, [](nlohmann::ordered_json json) {
+      check_report(json);
+      return json;
+    });
+  } catch (const std::runtime_error& error) {
+    throw std::invalid_argument(error.what());
   }
 }
 

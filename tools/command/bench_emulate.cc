@@ -60,7 +60,11 @@ int run_bench_emulate(int argc, char** argv) {
   BenchOutput output(*app);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
-  options.accelerator = find_accelerator(accelerator);
+  try {
+    options.accelerator = find_accelerator(accelerator);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(std::string("--accel: ") + error.what());
+  }
   if (rate > 0 || batch > 0) {
     const AcceleratorSpec& named = options.accelerator;
     AcceleratorSpec chosen = accelerator_of_rate(rate > 0 ? rate : named.images_per_second(),
@@ -69,6 +73,7 @@ int run_bench_emulate(int argc, char** argv) {
     options.accelerator = chosen;
   }
   options.counts = parse_counts(counts, "--n");
+  if (options.counts.front() < 1) throw std::invalid_argument("--n: " + counts + " is below 1");
   if (!std::is_sorted(options.counts.begin(), options.counts.end(), std::less_equal<>())) {
     throw std::invalid_argument("--n: " + counts + " is not ascending");
   }

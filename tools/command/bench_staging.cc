@@ -1,4 +1,6 @@
 // stoker bench depth, layout and slice: what happens to a batch between the ring and the step.
+#include <regex>
+
 #include "bench/suite/depth_bench.h"
 #include "bench/suite/layout_bench.h"
 #include "bench/suite/slice_bench.h"
@@ -17,10 +19,17 @@ void add_sample_options(CLI::App& app, int& rows, int& size) {
       ->check(CLI::Range(1, 1 << 14));
 }
 
+std::string check_device_name(const std::string& name) {
+  static const std::regex kName("(cpu|cuda):[0-9]+");
+  if (std::regex_match(name, kName)) return "";
+  return "'" + name + "' is no device: cpu:0 and cuda:0 are, with any number";
+}
+
 // Adds --device, which it returns, --batch and --size.
 CLI::Option* add_batch_options(CLI::App& app, std::string& device, int& rows, int& size) {
   add_sample_options(app, rows, size);
-  return app.add_option("--device", device, "The device to measure: cpu:0, cuda:0, ...");
+  return app.add_option("--device", device, "The device to measure: cpu:0, cuda:0, ...")
+      ->check(check_device_name);
 }
 
 }  // namespace
@@ -92,7 +101,8 @@ int run_bench_slice(int argc, char** argv) {
   CLI::Option* const device = app->add_option("--device", options.devices,
                                               "The devices to measure, as a list: cuda:0,cuda:1")
                                   ->delimiter(',')
-                                  ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+                                  ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+                                  ->check(check_device_name);
   app->add_option("--machine", machine,
                   "Measure host devices with the links of a machine: a preset of stoker plan, or a "
                   "JSON file")

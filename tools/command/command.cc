@@ -18,6 +18,7 @@
 
 #include "pipeline/invalid_field.h"
 #include "pipeline/store/object_store.h"
+#include "staging/error_text.h"
 #include "tools/command/bench.h"
 #include "tools/option/config_file.h"
 #include "tools/option/help_formatter.h"
@@ -69,7 +70,7 @@ std::vector<std::string> words_of(const std::string& name) {
 // one command line.
 struct Given {
   std::set<std::string> options;         // long names of the parser's options: "batch"
-  bool augment = false;                  // whether --augment is given
+  std::set<std::string> given;           // those of them that are given
   std::string config;                    // the config file's path
   std::map<std::string, int> from_file;  // options from the config file, and their lines
 };
@@ -90,8 +91,10 @@ const std::map<std::string, std::string> kOptionsOfFields = {
     {"keep_checkpoints", "keep"},
     {"learning_rate", "lr"},
     {"micro_batch_size", "micro-batch"},
+    {"rate_factors", "lr-factors"},
     {"resident_bytes", "resident-mib"},
     {"store.cache", "cache"},
+    {"targets_from", "target-from"},
 };
 
 // Returns "--batch" for batch_size, or the field itself if there is no such option.
@@ -130,6 +133,13 @@ std::string with_options(std::string text) {
     text = match.suffix();
   }
   return written + text;
+}
+
+// Libraries begin their messages with what they were given: "devices: ...". Where that is an option
+// which is given, this puts the dashes before it.
+std::string with_dashes(const std::string& message) {
+  const std::string name = message.substr(0, message.find(": "));
+  return g_given.given.count(name) > 0 ? std::string("--").append(message) : message;
 }
 
 // Messages name options as on the command line. For an option from the config file, this removes
@@ -295,6 +305,26 @@ std::string without_secrets(std::string text, int argc, char** argv) {
   return text;
 }
 
+// Returns how many letters must be put in, left out, changed or swapped with the next one.
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<size_t>> edits(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) {
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        edits[i][j] = i + j;
+        continue;
+      }
+      const size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
+      edits[i][j] =
+          std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1, edits[i - 1][j - 1] + change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return edits[a.size()][b.size()];
+}
+
 std::string section_name(std::string name) {
   std::replace(name.begin(), name.end(), ' ', '.');
   return name;
@@ -303,6 +333,18 @@ std::string section_name(std::string name) {
 }  // namespace
 
 std::span<const Command> commands() { return kCommands; }
+
+std::string closest_names(const std::string& wrong, std::span<const Command> commands) {
+  std::map<size_t, std::string> by_edits;  // the fewest edits first
+  for (const Command& command : commands) {
+    const std::string name = command.name;
+    const size_t edits = name.starts_with(wrong) && !wrong.empty() ? 0 : edit_distance(wrong, name);
+    if (edits > std::max<size_t>(1, name.size() / 3)) continue;
+    std::string& names = by_edits[edits];
+    names += (names.empty() ? "" : " or ") + name;
+  }
+  return by_edits.empty() ? "" : "; did you mean " + by_edits.begin()->second + "?";
+}
 
 std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string& description,
                                       const std::string& examples) {
@@ -329,7 +371,9 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
   check_numbers(app);
   try {
     app.parse(argc, argv);
-    g_given.augment = g_given.options.count("augment") > 0 && is_given(app, "--augment");
+    for (const std::string& option : g_given.options) {
+      if (is_given(app, "--" + option)) g_given.given.insert(option);
+    }
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
     std::fputs((app.help() + "\n").c_str(), stdout);
@@ -363,10 +407,10 @@ int run_command(const Command& command, const std::string& name, int argc, char*
   } catch (const InvalidField& error) {
     return refused(in_options(error));
   } catch (const std::invalid_argument& error) {
-    const std::string why = error.what();
-    return refused(g_given.augment && why.starts_with("augment: ") ? "--" + why : why);
+    return refused(with_dashes(error.what()));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "stoker %s: %s\n", name.c_str(), with_options(error.what()).c_str());
+    std::fprintf(stderr, "stoker %s: %s\n", name.c_str(),
+                 with_options(with_dashes(error_text(error))).c_str());
     return kExitFailed;
   }
 }

@@ -68,6 +68,8 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv);
 
 // Returns whether the option ("--batch") is on the command line or in the config file.
 bool is_given(const CLI::App& app, const std::string& option);
+// Returns "; did you mean A or B?" with the names that are closest to a mistyped one, or "".
+std::string closest_names(const std::string& wrong, std::span<const Command> commands);
 // Refuses options that would be ignored: throws std::invalid_argument "--batch: WHY" if one is
 // given.
 void refuse_if_given(const CLI::App& app, std::initializer_list<const char*> options,

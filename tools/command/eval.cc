@@ -41,7 +41,7 @@ void add_options(CLI::App& app, EvalArguments& arguments) {
   app.add_option(
          "--split", arguments.data.split,
          "Part of the data to take. auto takes the test part, or all of a folder that has no parts")
-      ->check(CLI::IsMember({"auto", "all", "train", "test"}));
+      ->check(CLI::IsMember({"auto", "all", "train", "test", "val", "validation"}));
   app.add_option(
       "--devices", arguments.devices,
       "Devices of each process. cpu:N makes N replicas that share the cores; cuda:all and "

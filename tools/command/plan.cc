@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -13,6 +12,7 @@
 #include "bench/suite/feed_bench.h"
 #include "bench/suite/link_plan.h"
 #include "bench/suite/model_work.h"
+#include "pipeline/json_file.h"
 #include "staging/allowed_cores.h"
 #include "staging/batch_layout.h"
 #include "tools/command/bench_data.h"
@@ -160,12 +160,13 @@ void predict_links(const LinkOptions& options, const LinkMachine& machine, const
 }
 
 nlohmann::ordered_json read_feed(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::invalid_argument("--feed: " + path + " cannot be read");
   try {
-    return nlohmann::ordered_json::parse(file);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw std::invalid_argument(fmt::format("--feed: {}: {}", path, error.what()));
+    return read_json_file<nlohmann::ordered_json>(path, [](nlohmann::ordered_json json) {
+      static_cast<void>(feed_cost(json));  // an error here gets the file's name
+      return json;
+    });
+  } catch (const std::runtime_error& error) {
+    throw std::invalid_argument(std::string("--feed: ") + error.what());
   }
 }
 

@@ -105,10 +105,9 @@ int run_profile(int argc, char** argv) {
     check_feed_options(*app, arguments.feed.data, {arguments.feed.data.data});
     check_seek_index(arguments.feed.data);
   }
-  std::filesystem::create_directories(arguments.out);  // fails before the run, not after it
   ProfileOutcome outcome =
       trains ? profile_train(argc - own - 1, argv + own + 1, arguments.seconds, arguments.out)
-             : profile_feed(arguments.feed, arguments.seconds);
+             : profile_feed(arguments.feed, arguments.seconds, arguments.out);
   outcome.profile.command = command_text(argc, argv);
   outcome.profile.version = kBuildVersion;
   for (const std::string& line : verdict_lines(outcome.profile)) fmt::print("{}\n", line);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "staging/allowed_cores.h"
 #include "tools/profile/cold_source.h"
 
@@ -51,7 +53,8 @@ void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments) {
   add_augment_choice(app, arguments.augment);
 }
 
-ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double seconds) {
+ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double seconds,
+                            const std::string& out) {
   if (!(arguments.demand > 0)) {
     throw std::invalid_argument(
         fmt::format("--demand: {:g} images/s must be above 0", arguments.demand));
@@ -62,6 +65,8 @@ ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double second
   outcome.name_of = [&source](SampleId id) { return source.name(id); };
   LoaderOptions options = loader_options(arguments);
   options.order = shuffle_order(source, arguments.samples);
+  const AugmentSpec augment = arguments.augment.spec(source);
+  std::filesystem::create_directories(out);  // fails before the run, not after it
   FeedRun feed;
   feed.demand = arguments.demand;
   feed.seconds = seconds;
@@ -76,8 +81,8 @@ ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double second
                                     : fmt::format("{} emulated devices", arguments.devices),
              arguments.demand);
   std::fflush(stdout);
-  outcome.profile = profile_emulated(arguments.cold ? *outcome.cold : source,
-                                     arguments.augment.spec(source), options, feed, outcome.run);
+  outcome.profile = profile_emulated(arguments.cold ? *outcome.cold : source, augment, options,
+                                     feed, outcome.run);
   return outcome;
 }
 

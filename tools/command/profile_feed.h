@@ -36,6 +36,8 @@ struct ProfileOutcome {
 };
 
 void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments);
-ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double seconds);
+// `out`: the folder of the results, which is made before the run.
+ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double seconds,
+                            const std::string& out);
 
 }  // namespace stoker

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "staging/allowed_cores.h"
+#include "staging/error_text.h"
 #include "staging/stage_stats.h"
 #include "tools/command/command.h"
 #include "tools/option/train_options.h"
@@ -144,6 +145,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   options.measure = &measure;
   TrainObserver nobody;
   Trainer trainer(source, test.source_or_null(), options, nobody);
+  fs::create_directories(out);  // fails before the run, not after it
   fmt::print("profiling the training of {} ...\n", arguments.model);
   std::fflush(stdout);
   session.start({.limit_workers = measure.limit_workers, .stop = [&] { trainer.request_stop(); }});
@@ -158,7 +160,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   try {
     checkpoint = time_checkpoint(trainer, options, measure, out, tracer);
   } catch (const std::exception& error) {  // a full disk, or weights that are not finite
-    problem = error.what();
+    problem = error_text(error);
   }
   outcome.run = session.finish();
   outcome.profile = make_profile(outcome.run, shape_of(options, trainer), storage,

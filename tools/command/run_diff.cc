@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
 
+#include "pipeline/json_file.h"
 #include "train/checkpoint/checkpoint.h"
 
 namespace stoker {
@@ -43,7 +43,11 @@ void flatten(const Json& json, const std::string& name, std::map<std::string, Js
 
 std::map<std::string, Json> settings_of(const fs::path& run) {
   std::map<std::string, Json> found;
-  flatten(read_json(run / "config.json"), "", found);
+  read_json_file<Json>((run / "config.json").string(), [&found](const Json& json) {
+    if (!json.is_object()) throw std::runtime_error("it is no object");
+    flatten(json, "", found);
+    return 0;
+  });
   found.erase(kPlan);
   return found;
 }
@@ -79,11 +83,9 @@ std::string weights_hash(const fs::path& folder, int64_t step) {
   std::string number = std::to_string(step);
   number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
   const fs::path path = folder / ("step_" + number) / "trainer.json";
-  try {
-    return read_json(path).at("files").at("model.safetensors").at("fnv1a");
-  } catch (const Json::exception& error) {
-    throw std::runtime_error(path.string() + ": names no checksum of model.safetensors");
-  }
+  return read_json_file<Json>(path.string(), [](const Json& json) -> std::string {
+    return json.at("files").at("model.safetensors").at("fnv1a");
+  });
 }
 
 std::string without_file(const fs::path& a, const fs::path& b, const std::string& file) {
@@ -94,15 +96,6 @@ std::string without_file(const fs::path& a, const fs::path& b, const std::string
 }
 
 }  // namespace
-
-Json read_json(const fs::path& path) {
-  std::ifstream file(path);
-  try {
-    return Json::parse(file);
-  } catch (const Json::exception& error) {
-    throw std::runtime_error(path.string() + ": not JSON that stoker wrote: " + error.what());
-  }
-}
 
 ConfigDifference config_diff(const fs::path& a, const fs::path& b) {
   ConfigDifference found;

@@ -10,9 +10,6 @@
 
 namespace stoker {
 
-// Reads a file that a run wrote.
-nlohmann::json read_json(const std::filesystem::path& path);
-
 struct SettingDifference {
   std::string name;  // "recipe.optimizer.learning_rate"
   nlohmann::json a, b;

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <charconv>
 #include <stdexcept>
 
 #include "pipeline/digest.h"
+#include "pipeline/json_file.h"
 #include "pipeline/source/subset_source.h"
 #include "tools/command/run_diff.h"
 
@@ -35,9 +36,15 @@ std::string words(const ReceiptSamples& samples) {
 
 ReceiptSamples receipt_samples(const fs::path& path) {
   const fs::path file = fs::is_directory(path) ? path / "receipt.json" : path;
-  const Json policies = read_json(file).at("policies");
-  return {policies.at("labels"), policies.value("subset", ""),
-          std::stoll(policies.at("samples").get<std::string>())};
+  return read_json_file<Json>(file.string(), [](const Json& json) -> ReceiptSamples {
+    const Json& policies = json.at("policies");
+    const std::string samples = policies.at("samples");
+    int64_t count = 0;
+    if (std::from_chars(samples.data(), samples.data() + samples.size(), count).ec != std::errc{}) {
+      throw std::runtime_error("its samples are no number but '" + samples + "'");
+    }
+    return {policies.at("labels"), policies.value("subset", ""), count};
+  });
 }
 
 std::string open_name(const fs::path& run, const ReceiptSamples& wanted, int64_t sample) {
@@ -64,9 +71,8 @@ std::string open_name(const fs::path& run, const ReceiptSamples& wanted, int64_t
 }  // namespace
 
 RunSamples read_run_samples(const fs::path& run) {
-  RunSamples samples;
-  const Json config = read_json(run / "config.json");
-  try {
+  return read_json_file<Json>((run / "config.json").string(), [](const Json& config) {
+    RunSamples samples;
     samples.limit = config.value("limit_train", int64_t{0});
     const Json data = config.value("data", Json::object());
     samples.subset = data.value("subset", "");
@@ -88,10 +94,8 @@ RunSamples read_run_samples(const fs::path& run) {
     samples.choice.subset = one("subset");
     samples.choice.weights = one("weights");
     samples.choice.blend = options.value("blend", std::vector<std::string>());
-  } catch (const Json::exception& error) {
-    throw std::runtime_error((run / "config.json").string() + ": " + error.what());
-  }
-  return samples;
+    return samples;
+  });
 }
 
 NamedSample name_sample(const fs::path& a, const fs::path& b, int64_t sample) {

@@ -2,13 +2,38 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 
 namespace stoker {
+namespace {
 
-OutputFile::OutputFile(const std::string& path)
-    : path_(path), file_(std::fopen(path.c_str(), "wb")) {
-  if (!file_) fail();
+// Whether a new file may take the path's place. /dev/stdout may lead to a file, but is none.
+bool is_replaceable(const std::string& path) {
+  if (path.starts_with("/dev/") || path.starts_with("/proc/")) return false;
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+}
+
+}  // namespace
+
+OutputFile::OutputFile(const std::string& path) : path_(path) {
+  if (is_replaceable(path)) {
+    temporary_ = path + ".tmp";
+    std::remove(temporary_.c_str());  // left by a run that was killed, or a link
+    file_.reset(std::fopen(temporary_.c_str(), "wbxe"));
+  } else {
+    file_.reset(std::fopen(path.c_str(), "wbe"));
+  }
+  if (!file_) {
+    temporary_.clear();
+    fail();
+  }
+}
+
+OutputFile::~OutputFile() {
+  if (!temporary_.empty()) std::remove(temporary_.c_str());
 }
 
 void OutputFile::append(std::span<const std::byte> bytes) {
@@ -17,6 +42,9 @@ void OutputFile::append(std::span<const std::byte> bytes) {
 
 void OutputFile::close() {
   if (std::fclose(file_.release()) != 0) fail();
+  if (temporary_.empty()) return;
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
+  temporary_.clear();
 }
 
 void OutputFile::fail() const {

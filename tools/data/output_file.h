@@ -11,10 +11,14 @@
 
 namespace stoker {
 
-// A file that is created or replaced, then written from front to back. Throws std::runtime_error.
+// A file that is written from front to back, beside `path` as `path`.tmp, and replaces `path` in
+// close(). Links are not followed. A file that is not closed, because something failed, is removed,
+// and the old one stays. A pipe or a device, /dev/stdout for example, is written itself. Throws
+// std::runtime_error.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);
+  ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   void append(std::span<const std::byte> bytes);
@@ -28,6 +32,7 @@ class OutputFile {
   [[noreturn]] void fail() const;
 
   const std::string path_;
+  std::string temporary_;  // "": there is none
   std::unique_ptr<FILE, Close> file_;
 };
 

@@ -78,7 +78,7 @@ std::string features_json(const std::vector<std::string>& class_names) {
   if (!class_names.empty()) {
     // JSON is UTF-8, and datasets wants names that differ.
     nlohmann::ordered_json names = nlohmann::ordered_json::array();
-    for (const std::string& name : class_names) names.push_back(printable_name(name));
+    for (const std::string& name : class_names) names.push_back(valid_text(name));
     label = {{"names", names}, {"_type", "ClassLabel"}};
   }
   const nlohmann::ordered_json features = {{"image", {{"_type", "Image"}}}, {"label", label}};

@@ -17,6 +17,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "staging/threads.h"
+
 namespace stoker {
 namespace {
 
@@ -169,7 +171,7 @@ MetricsServer::MetricsServer(int port, std::function<std::string()> text, const 
     throw std::runtime_error(fmt::format("--metrics-port {}: {}", port, why));
   }
   port_ = ntohs(address.sin_port);
-  thread_ = std::thread([this] { serve(); });
+  thread_ = start_thread("--metrics-port", [this] { serve(); });
 }
 
 MetricsServer::~MetricsServer() {

@@ -36,7 +36,7 @@ class MetricsServer {
   int listener_ = -1;
   int wake_[2] = {-1, -1};  // a pipe; closing its end makes serve() return
   int port_ = 0;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace stoker

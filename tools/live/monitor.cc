@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "staging/threads.h"
 #include "tools/machine/cpu_time.h"
 #include "tools/machine/load.h"
 
@@ -10,7 +11,7 @@ namespace stoker {
 LiveMonitor::LiveMonitor(Options options) : options_(std::move(options)), status_(options_.status) {
   begin_ = clock_seconds(CLOCK_MONOTONIC);
   last_ = {begin_, options_.feed_stats(), process_cpu_seconds()};
-  thread_ = std::thread([this] { watch(); });
+  thread_ = start_thread("live figures", [this] { watch(); });
 }
 
 LiveMonitor::~LiveMonitor() {

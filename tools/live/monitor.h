@@ -46,7 +46,7 @@ class LiveMonitor {
   bool ended_ GUARDED_BY(mutex_) = false;
   StepReport report_ GUARDED_BY(mutex_);
   LiveStatus status_ GUARDED_BY(mutex_);
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace stoker

@@ -1,11 +1,12 @@
 #include "tools/live/status.h"
 
 #include <algorithm>
-#include <fstream>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "pipeline/durable_file.h"
+#include "pipeline/json_file.h"
 
 namespace stoker {
 
@@ -81,16 +82,12 @@ FeedPace pace_between(const FeedSample& earlier, const FeedSample& later) {
 
 LiveStatus read_live_status(const std::string& run_folder) {
   const std::string path = path_in(run_folder);
-  std::ifstream file(path);
-  if (!file) {
-    throw std::runtime_error(path + ": there is none: " + run_folder +
-                             " is not the folder of a run of `stoker train`");
+  if (!std::filesystem::exists(path)) {
+    throw std::invalid_argument(path + ": there is none: " + run_folder +
+                                " is not the folder of a run of `stoker train`");
   }
-  try {
-    return nlohmann::json::parse(file).get<LiveStatus>();
-  } catch (const nlohmann::json::exception& error) {
-    throw std::runtime_error(path + ": " + error.what());
-  }
+  return read_json_file<nlohmann::json>(
+      path, [](const nlohmann::json& json) { return json.get<LiveStatus>(); });
 }
 
 void write_live_status(const std::string& run_folder, const LiveStatus& status) {

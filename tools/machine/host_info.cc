@@ -1,11 +1,13 @@
 #include "tools/machine/host_info.h"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <set>
 #include <sstream>
 
 #include "staging/allowed_cores.h"
+#include "staging/group_memory.h"
 
 namespace stoker {
 namespace {
@@ -15,13 +17,6 @@ constexpr std::array kFeatures = {"sse4_2",      "avx2",        "fma",      "f16
                                   "avx512f",     "avx512bw",    "avx_vnni", "avx512_vnni",
                                   "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16",
                                   "asimd",       "bf16",        "sve",      "sve2"};
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 // Returns the value of the first "KEY<spaces>: VALUE" line.
 std::string field(const std::string& path, const std::string& key) {
@@ -56,26 +51,6 @@ std::vector<std::string> cpu_features() {
   return found;
 }
 
-// Returns the folder of this process's control group, version 2.
-std::string control_group() {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("0::", 0) == 0) return "/sys/fs/cgroup" + line.substr(3);
-  }
-  return "/sys/fs/cgroup";
-}
-
-int64_t memory_limit() {
-  for (const std::string& path : {control_group() + "/memory.max",
-                                  std::string("/sys/fs/cgroup/memory/memory.limit_in_bytes")}) {
-    std::istringstream line(first_line(path));
-    int64_t bytes = 0;
-    // Version 1 expresses "no limit" as a huge number.
-    if (line >> bytes && bytes > 0 && bytes < int64_t{1} << 60) return bytes;
-  }
-  return 0;
-}
-
 }  // namespace
 
 HostInfo read_host_info() {
@@ -86,7 +61,7 @@ HostInfo read_host_info() {
   info.cores_usable = usable_cores();
   info.memory_bytes = memory_field("MemTotal");
   info.memory_available_bytes = memory_field("MemAvailable");
-  info.memory_limit_bytes = memory_limit();
+  info.memory_limit_bytes = std::max<int64_t>(read_group_memory().limit_bytes, 0);
   return info;
 }
 

@@ -163,6 +163,7 @@ ConfigText read_config(std::istream& input, const std::string& path) {
   int number = 0;
   for (std::string line; std::getline(input, line);) {
     ++number;
+    if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // UTF-8's mark
     if (!line.empty() && line.back() == '\r') line.pop_back();
     LineReader reader(line, path, number);
     if (reader.at_end()) continue;

@@ -10,8 +10,10 @@
 #include <stdexcept>
 
 #include "pipeline/decoded_cache.h"
+#include "pipeline/invalid_field.h"
 #include "pipeline/store/object_store.h"
 #include "staging/stage_stats.h"
+#include "staging/threads.h"
 #include "tools/command/command.h"
 #include "tools/console/interrupt.h"
 #include "tools/console/progress.h"
@@ -20,7 +22,11 @@ namespace stoker {
 namespace {
 
 const std::map<std::string, Split> kSplits = {
-    {"all", Split::all}, {"train", Split::train}, {"test", Split::test}};
+    {"all", Split::all},
+    {"train", Split::train},
+    {"test", Split::test},
+    {"val", Split::test},  // what such folders are called, too
+    {"validation", Split::test}};
 const std::map<std::string, ExifPolicy> kExifPolicies = {{"ignore", ExifPolicy::ignore},
                                                          {"apply", ExifPolicy::apply}};
 const std::map<std::string, PixelPolicy> kPixelPolicies = {
@@ -96,7 +102,8 @@ void add_learned_target_option(CLI::App& app, DataOptions& options) {
 }
 
 void add_split_option(CLI::App& app, DataOptions& options) {
-  app.add_option("--split", options.split, "Part of the data to take")
+  app.add_option("--split", options.split,
+                 "Part of the data to take. val and validation are other names for test")
       ->check(CLI::IsMember(&kSplits));
 }
 
@@ -238,6 +245,10 @@ std::unique_ptr<Source> open_path(const DataOptions& options, const std::string&
     std::unique_ptr<Source> source = open_with_progress(options, path, split);
     say_notes(path, *source);
     return source;
+  } catch (const InvalidField&) {
+    throw;  // another option
+  } catch (const NoThread&) {
+    throw;  // the machine, and not the data
   } catch (const StoreError&) {
     throw;  // a server or the right to ask it, which another try may find mended
   } catch (const std::logic_error& error) {
@@ -254,7 +265,14 @@ std::unique_ptr<Source> open_data(const DataOptions& options, Split split) {
 
 std::unique_ptr<Source> open_eval_data(const DataOptions& options, const std::string& path,
                                        const std::string& option) {
-  const bool parts = has_parts(path, options.store.store());
+  bool parts = false;
+  try {
+    parts = has_parts(path, options.store.store());
+  } catch (const StoreError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw std::invalid_argument(option + ": " + error.what());
+  }
   return open_path(options, path, parts ? Split::test : Split::all, option);
 }
 
@@ -262,6 +280,8 @@ std::unique_ptr<Source> open_test_part(const DataOptions& options, const std::st
                                        std::string& problem) {
   try {
     return open_with_progress(options, path, Split::test);
+  } catch (const NoThread&) {
+    throw;
   } catch (const std::runtime_error& error) {
     problem = error.what();
     return nullptr;

@@ -127,9 +127,10 @@ std::string first_classes(const std::vector<std::string>& names) {
 // source has no such class.
 std::vector<int> classes_called(const Source& source, std::string_view name) {
   const std::vector<std::string>& names = source.class_names();
+  const std::string wanted = valid_text(std::string(name));
   std::vector<int> numbers;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) numbers.push_back(static_cast<int>(i));
+    if (names[i] == wanted) numbers.push_back(static_cast<int>(i));
   }
   if (!numbers.empty() || !is_whole_number(name)) return numbers;
   const auto number = whole_number(name);

@@ -7,6 +7,7 @@
 
 #include "staging/first_error.h"
 #include "staging/stage_stats.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -52,18 +53,16 @@ int64_t consume(Loader& loader, const std::vector<Device*>& devices,
   {
     std::vector<std::unique_ptr<Stream>> streams;
     for (Device* device : devices) streams.push_back(device->make_stream());
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < static_cast<int>(devices.size()); ++i) {
-      threads.emplace_back([&, i] {
-        try {
-          const int64_t made = serve(loader, i, *streams[static_cast<size_t>(i)], options);
-          if (i == 0) steps = made;
-        } catch (...) {
-          error.keep_current();
-          loader.stop();
-        }
-      });
-    }
+    run_threads("emulated devices", std::ssize(devices), [&](int64_t i) {
+      try {
+        const int64_t made =
+            serve(loader, static_cast<int>(i), *streams[static_cast<size_t>(i)], options);
+        if (i == 0) steps = made;
+      } catch (...) {
+        error.keep_current();
+        loader.stop();
+      }
+    });
   }
   error.rethrow();
   return steps;

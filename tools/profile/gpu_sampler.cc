@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "staging/stage_stats.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -16,7 +17,7 @@ constexpr auto kInterval = std::chrono::milliseconds(100);
 GpuSampler::GpuSampler(const std::string& library, const std::string& driver)
     : gpus_(library, driver) {
   readings_.no_gpus = gpus_.why_not();
-  if (readings_.no_gpus.empty()) thread_ = std::thread([this] { watch(); });
+  if (readings_.no_gpus.empty()) thread_ = start_thread("watching GPUs", [this] { watch(); });
 }
 
 GpuSampler::~GpuSampler() { stop(); }

@@ -41,7 +41,7 @@ class GpuSampler {
   CondVar ended_changed_;
   bool ended_ GUARDED_BY(mutex_) = false;
   GpuReadings readings_;  // used by the watching thread until it is joined
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace stoker

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "staging/stage_stats.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -41,7 +42,7 @@ ProfileSession::~ProfileSession() {
 void ProfileSession::start(RunHooks hooks) {
   hooks_ = std::move(hooks);
   gpus_.emplace();
-  thread_ = std::thread([this] { watch(); });
+  thread_ = start_thread("the profiler", [this] { watch(); });
 }
 
 ProfiledRun ProfileSession::finish() {

@@ -63,7 +63,7 @@ class ProfileSession {
   int64_t steps_ = 0;  // steps of device 0
   int64_t steps_at_open_ = 0;
   std::optional<GpuSampler> gpus_;  // from start() to finish()
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace stoker

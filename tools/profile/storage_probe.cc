@@ -8,6 +8,7 @@
 
 #include "pipeline/random_key.h"
 #include "staging/stage_stats.h"
+#include "staging/threads.h"
 
 namespace stoker {
 namespace {
@@ -36,22 +37,17 @@ double rate_of(const Source& source, int threads, double seconds, uint64_t seed,
         id = sample_of(source, seed, number++);
         return NextSample::found;
       });
-  {
-    std::vector<std::jthread> readers;
-    for (int i = 0; i < threads; ++i) {
-      readers.emplace_back([&] {
-        std::vector<uint8_t> buffer;
-        std::span<const uint8_t> bytes;
-        while (steady_now_ns() < end_ns) {
-          const int64_t number = next.fetch_add(1);
-          if (number >= most) break;
-          static_cast<void>(source.read(sample_of(source, seed, number), buffer, bytes));
-          done.fetch_add(1);
-          last_ns.store(steady_now_ns());
-        }
-      });
+  run_threads("reading", threads, [&](int64_t) {
+    std::vector<uint8_t> buffer;
+    std::span<const uint8_t> bytes;
+    while (steady_now_ns() < end_ns) {
+      const int64_t number = next.fetch_add(1);
+      if (number >= most) break;
+      static_cast<void>(source.read(sample_of(source, seed, number), buffer, bytes));
+      done.fetch_add(1);
+      last_ns.store(steady_now_ns());
     }
-  }
+  });
   const double passed = static_cast<double>(last_ns.load() - begin_ns) * 1e-9;
   return passed > 0 ? static_cast<double>(done.load()) / passed : -1;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <string>
 
 namespace stoker {
 namespace {
@@ -25,27 +27,37 @@ std::string quoted(const std::string& text) {
 
 class TraceFile {
  public:
-  TraceFile(const std::string& path, int64_t origin_ns)
-      : path_(path), origin_ns_(origin_ns), file_(std::fopen(path.c_str(), "w"), &std::fclose) {
+  TraceFile(const std::string& path, int64_t origin_ns) : path_(path), origin_ns_(origin_ns) {
+    std::remove(path.c_str());  // a link that somebody has laid there is not followed
+    file_.reset(std::fopen(path.c_str(), "wxe"));
     if (!file_) fail();
-    std::fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", file_.get());
+    append("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
   }
   // `body`: the event without its braces.
-  void add(const std::string& body) {
-    std::fprintf(file_.get(), "%s{%s}", events_++ > 0 ? ",\n" : "", body.c_str());
-  }
+  void add(const std::string& body) { append((events_++ > 0 ? ",\n{" : "{") + body + "}"); }
   int64_t close() {
-    std::fputs("\n]}\n", file_.get());
+    append("\n]}\n");
     if (std::ferror(file_.get()) || std::fflush(file_.get()) != 0) fail();
     return events_;
   }
   double us(int64_t ns) const { return static_cast<double>(ns - origin_ns_) * 1e-3; }
 
  private:
-  [[noreturn]] void fail() const { throw std::runtime_error(path_ + ": " + std::strerror(errno)); }
+  void append(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), file_.get());  // errors show in close()
+  }
+  [[noreturn]] void fail() {
+    const std::string why = std::strerror(errno);
+    if (file_) std::remove(path_.c_str());
+    throw std::runtime_error("cannot write " + path_ + ": " + why);
+  }
+
+  struct Close {
+    void operator()(FILE* file) const { std::fclose(file); }
+  };
   const std::string path_;
   const int64_t origin_ns_;
-  std::unique_ptr<FILE, int (*)(FILE*)> file_;
+  std::unique_ptr<FILE, Close> file_;
   int64_t events_ = 0;
 };
 
