@@ -13,11 +13,16 @@ from stoker._watched_run import WatchedRun, evidence, unknown
 _LAST_STEPS = 200  # shown one by one
 
 
+def _shown(word: str) -> str:
+    # Only addresses have secrets, and a path may have bytes that are no UTF-8.
+    return shown_word(word.encode(errors="replace").decode()) if "://" in word else word
+
+
 def as_json(run: WatchedRun) -> dict[str, Any]:
     verdict, steps = run.diagnose(), run.measured
     result: dict[str, Any] = {
         "format": "stoker watch 2",
-        "command": " ".join(map(shown_word, sys.argv)),
+        "command": " ".join(map(_shown, sys.argv)),
         "version": VERSION,
         "loader": run.loader,
         "unit": run.unit,

@@ -438,6 +438,15 @@ def test_the_page_holds_the_json_whatever_it_says(tmp_path, monkeypatch):
     assert not re.search(r"src=|href=|@import|url\(", profile_page({}))
 
 
+def test_the_command_has_no_query(tmp_path, monkeypatch):
+    address = "https://me:swordfish@host/x.tar?sig=swordfish\udce9"
+    monkeypatch.setattr(sys, "argv", ["train.py", f"--data={address}", address])
+    watched().to_json(tmp_path / "profile.json")
+    command = json.loads((tmp_path / "profile.json").read_text("utf-8"))["command"]
+    shown = "https://...@host/x.tar?..."
+    assert command == f"train.py --data={shown} {shown}"
+
+
 def test_the_page_is_the_program_s():
     tree = Path(__file__).parents[2] / "tools" / "profile" / "profile_page.html"
     assert profile_page({}) == tree.read_text("utf-8").replace("__STOKER_PROFILE_JSON__", "{}")
