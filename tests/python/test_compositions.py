@@ -176,7 +176,7 @@ def in_parquet(at: Path) -> Made:
             "soft": pa.array(map(soft, range(SAMPLES)), pa.list_(pa.float32())),
         }
     )
-    pq.write_table(table, at / "a.parquet", row_group_size=8)
+    pq.write_table(table, at / "a.parquet", row_group_size=8, compression="none")
     source = stoker.parquet(settled(at) / "a.parquet", targets_from=["age", "soft"])
     return Made(source, samples(lambda i: f"a.parquet#{i}", targets=True), NUMBERS, OWN)
 
