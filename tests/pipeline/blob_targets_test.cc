@@ -357,11 +357,11 @@ TEST(BlobTargets, ChoicesThatCannotBeAreRefused) {
   folder.write("pictures/cat/1.jpg", "one");
   SourceOptions options = options_of({"x"}, "");
   EXPECT_THROW(open_source(pictures, options), std::invalid_argument);
-  EXPECT_EQ(error_of(pictures, options), "targets_from is \"x\", and " + pictures +
+  EXPECT_EQ(error_of(pictures, options), "SourceOptions: targets_from is \"x\", and " + pictures +
                                              " is an image folder, which has no such choice");
   const std::string cifar = folder.make_folder("cifar");
   folder.write("cifar/data_batch_1.bin", "");
-  EXPECT_EQ(error_of(cifar, options), "targets_from is \"x\", and " + cifar +
+  EXPECT_EQ(error_of(cifar, options), "SourceOptions: targets_from is \"x\", and " + cifar +
                                           " is a folder of CIFAR's files, which has no such "
                                           "choice");
 }

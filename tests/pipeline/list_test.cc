@@ -13,6 +13,7 @@ namespace stoker {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 CollectedSamples scan(const std::string& name, const std::string& text,
@@ -108,9 +109,22 @@ TEST(List, TheFirstLabelDecidesWhetherTheyAreNumbers) {
   EXPECT_THAT(lines_of(scan("l.csv", "a,007\nb,8\n")), ElementsAre("a 7", "b 8"));
   EXPECT_EQ(error_of("l.csv", "a,7\nb,8\nc,cat\n"),
             "l.csv: at byte 8: line 3: the label 'cat': text where the first lines have numbers");
-  EXPECT_EQ(error_of("l.csv", "a,7\nb,9223372036854775808\n"),
-            "l.csv: at byte 4: line 2: the label '9223372036854775808': text where the first lines "
-            "have numbers");
+  EXPECT_EQ(
+      error_of("l.csv", "a,7\nb,9223372036854775808\n"),
+      "l.csv: at byte 4: line 2: the label '9223372036854775808' is a number, but none that a "
+      "class may have: classes are whole numbers from 0 on, or text; other numbers are read "
+      "as a target");
+  // They would silently become text, as the first label as well.
+  for (const std::string label : {"0.5", "99999999999999999999", "-1e3", "+.5"}) {
+    EXPECT_THAT(error_of("l.csv", "a," + label + "\n"), HasSubstr("'" + label + "' is a number"));
+  }
+  EXPECT_THAT(lines_of(scan("l.csv", "a,v0.5\nb,nan\nc,0.5\n")),
+              ElementsAre("a text v0.5", "b text nan", "c text 0.5"));
+  // The parser of JSON would take the last one.
+  EXPECT_EQ(error_of("l.jsonl",
+                     "{\"path\":\"a\",\"y\":1,\"x\":{\"y\":3,\"y\":4}}\n"
+                     "{\"path\":\"a:{\\\"\",\"y\":1,\"y\":2}\n"),
+            "l.jsonl: at byte 37: line 2: the key 'y' is there twice");
 }
 
 TEST(List, JsonLines) {

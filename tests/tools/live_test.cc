@@ -90,7 +90,7 @@ TEST(LiveStatus, IsReadAsItWasWritten) {
   const LiveStatus read = read_live_status(folder.path());
   EXPECT_EQ(live_lines(read), live_lines(status));
   EXPECT_EQ(prometheus_text(read), prometheus_text(status));
-  EXPECT_THROW(read_live_status(folder.path() + "/none"), std::runtime_error);
+  EXPECT_THROW(read_live_status(folder.path() + "/none"), std::invalid_argument);
   std::ofstream(folder.path() + "/live.json") << "{\"run\":";
   EXPECT_THROW(read_live_status(folder.path()), std::runtime_error);
 }
@@ -378,7 +378,7 @@ TEST(LiveTraining, IsScrapedAndWatched) {
   EXPECT_TRUE(read_live_status(out).ended);
   EXPECT_EQ(run_stoker({"top", out}).exit_code,
             kExitOk);  // it ends with the run
-  EXPECT_EQ(run_stoker({"top", data}).exit_code, kExitFailed);
+  EXPECT_EQ(run_stoker({"top", data}).exit_code, kExitUsage);
 }
 
 }  // namespace

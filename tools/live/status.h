@@ -55,7 +55,8 @@ struct FeedSample {
 FeedPace pace_between(const FeedSample& earlier, const FeedSample& later);
 
 inline constexpr const char* kLiveFile = "live.json";  // in a run's folder
-// Throws std::runtime_error with the path if there is no such file or it cannot be parsed.
+// Throws std::invalid_argument with the path if there is no such file, std::runtime_error if it is
+// damaged.
 LiveStatus read_live_status(const std::string& run_folder);
 void write_live_status(const std::string& run_folder, const LiveStatus& status);
 
