@@ -45,7 +45,7 @@ std::string without_class(const std::string& what) {
 
 }  // namespace
 
-OutOfMemory::OutOfMemory(const char* purpose, size_t bytes)
+OutOfMemory::OutOfMemory(const std::string& purpose, size_t bytes)
     : text_("out of memory: cannot have " + mib(static_cast<double>(bytes)) + " MiB for " +
             purpose + memory_advice()) {}
 

@@ -12,7 +12,7 @@ namespace stoker {
 class OutOfMemory final : public std::bad_alloc {
  public:
   // `purpose` completes "for ...".
-  OutOfMemory(const char* purpose, size_t bytes);
+  OutOfMemory(const std::string& purpose, size_t bytes);
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:

@@ -1,6 +1,9 @@
 #include "python/core/array.h"
 
 #include <cstring>
+#include <new>
+
+#include "staging/error_text.h"
 
 namespace stoker::python {
 
@@ -10,16 +13,11 @@ std::unique_ptr<uint8_t[]> allocate(size_t bytes) {
   try {
     return std::unique_ptr<uint8_t[]>(new uint8_t[bytes]);
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory(bytes, "an array");
+    throw OutOfMemory("an array", bytes);
   }
 }
 
 }  // namespace
-
-OutOfMemory::OutOfMemory(size_t bytes, const std::string& what_for)
-    : text_(std::make_shared<std::string>(
-          "no memory for " + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB: " + what_for)) {
-}
 
 HostBytes::HostBytes(size_t bytes) : bytes_(allocate(bytes)) {}
 

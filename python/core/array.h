@@ -6,23 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
 #include "python/core/dlpack.h"
 
 namespace stoker::python {
-
-// Becomes Python's MemoryError; the text says what the memory was for.
-class OutOfMemory : public std::bad_alloc {
- public:
-  OutOfMemory(size_t bytes, const std::string& what_for);
-  const char* what() const noexcept override { return text_->c_str(); }
-
- private:
-  std::shared_ptr<const std::string> text_;
-};
 
 // Keeps the memory of arrays alive, and orders its readers.
 class Holder {

@@ -9,6 +9,7 @@
 #include "python/core/read_stop.h"
 #include "python/core/unlocked.h"
 #include "staging/device_list.h"
+#include "staging/error_text.h"
 
 namespace stoker::python {
 namespace {
@@ -69,11 +70,11 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
   try {
     loader_ = std::make_unique<Loader>(*source_, augment, std::vector{device_.get()}, loader);
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory(images_bytes_ * static_cast<size_t>(loader.ring_depth),
-                      "ring_depth=" + std::to_string(loader.ring_depth) +
+    throw OutOfMemory("ring_depth=" + std::to_string(loader.ring_depth) +
                           " batches of batch_size=" + std::to_string(loader.batch_size) +
                           " samples of " + std::to_string(augment.output.height) + " x " +
-                          std::to_string(augment.output.width) + " pixels");
+                          std::to_string(augment.output.width) + " pixels",
+                      images_bytes_ * static_cast<size_t>(loader.ring_depth));
   }
   end_step_ = loader_->end_step();
   steps_per_epoch_ = loader_->steps_per_epoch();

@@ -4,6 +4,7 @@
 #include "python/core/feed.h"
 #include "python/core/lease.h"
 #include "python/core/target_array.h"
+#include "staging/error_text.h"
 
 namespace stoker::python {
 namespace {
@@ -81,10 +82,10 @@ void Feed::make_room() {
   try {
     memory = kept.keep();
   } catch (const std::bad_alloc&) {
-    error = std::make_exception_ptr(
-        OutOfMemory(images_bytes_, "the batch of step " + std::to_string(needed) +
-                                       " is held, so that the one of step " +
-                                       std::to_string(next_step_) + " needs memory of its own"));
+    error = std::make_exception_ptr(OutOfMemory("the batch of step " + std::to_string(next_step_) +
+                                                    ", while that of step " +
+                                                    std::to_string(needed) + " is held",
+                                                images_bytes_));
   }
   {
     MutexLock lock(desk_->mutex);

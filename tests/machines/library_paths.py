@@ -25,6 +25,7 @@ NEEDED, STRINGS, SONAME, RPATH, RUNPATH = 1, 5, 14, 15, 29
 BY_NAME = {"libcuda.so.1", "libnvidia-ml.so.1", "libnccl.so.2"}
 # Plugins: staging/plugin.cc puts a folder before the name.
 PLUGIN = re.compile(r"libstoker_[a-z_]+\.so")
+BUNDLED = re.compile(r"-[0-9a-f]{8}\.so")  # libtbb-4d79fbbd.so.12.8
 OURS = re.compile(r"stoker|_core\..*\.so|lib(stoker)_.*\.so.*")
 
 
@@ -83,8 +84,11 @@ def problems(name, elf, built):
                 found.append(f"RUNPATH '{path}' has '{element}', where nothing is that it needs")
     found += [f"it needs '{each}', which has a folder" for each in elf.needed if "/" in each]
     if OURS.fullmatch(os.path.basename(name)):
+        # auditwheel gives a library in a wheel a name of its own, and leaves the old one among the texts.
+        bundled = {each.partition(".so")[0][:-9] for each in elf.needed if BUNDLED.search(each)}
         found += [f"it opens '{each}', which is neither a plugin nor a library that the system's loader finds"
-                  for each in sorted(elf.opened) if each not in BY_NAME and not PLUGIN.fullmatch(each)]
+                  for each in sorted(elf.opened)
+                  if each not in BY_NAME and not PLUGIN.fullmatch(each) and each.partition(".so")[0] not in bundled]
     return [f"{name}: {each}" for each in found]
 
 
