@@ -241,9 +241,11 @@ class HostMemory final : public Memory {
   explicit HostMemory(size_t bytes)
       : mapped_bytes_(bytes >= kHugePageBytes ? bytes + kHugePageBytes : 0), size_bytes_(bytes) {
     if (mapped_bytes_ == 0) {
-      allocation_ =
-          ::operator new (std::max<size_t>(bytes, 1), std::align_val_t{kPageBytes}, std::nothrow);
-      if (allocation_ == nullptr) throw OutOfMemory("rows in host memory", bytes);
+      try {
+        allocation_ = ::operator new (std::max<size_t>(bytes, 1), std::align_val_t{kPageBytes});
+      } catch (const std::bad_alloc&) {
+        throw OutOfMemory("rows in host memory", bytes);
+      }
       data_ = static_cast<std::byte*>(allocation_);
       std::memset(data_, 0, bytes);
       return;
