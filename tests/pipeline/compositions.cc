@@ -407,7 +407,8 @@ std::vector<float> model_soft(int number) {
 Model file_model(bool has_targets) {
   Model model;
   for (int i = 0; i < kModelSamples; ++i) {
-    ModelSample& sample = model.samples.emplace_back("", i % kModelClasses, model_file(i));
+    ModelSample& sample =
+        model.samples.emplace_back(ModelSample{"", i % kModelClasses, model_file(i)});
     if (!has_targets) continue;
     sample.targets = {bytes_of(std::vector{model_age(i)}), bytes_of(model_soft(i))};
   }
