@@ -96,8 +96,8 @@ class Running:
 
     def measure(self, first_round, rounds):
         """Returns (images, CPU seconds, wall seconds) of some rounds of the plan. A round before
-        them does not count: virtual machines take pages from processes that wait, as each does
-        while the others have their turns."""
+        them does not count: on one virtual machine a process was slower at first after it had
+        waited for the others' turns."""
         self._ask(f"run {max(0, first_round - 1)} 1")
         cpu, wall = self.cpu_seconds(), time.perf_counter()
         images = self._ask(f"run {first_round} {rounds}")
