@@ -26,11 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::IsEmpty;
 
-// Sets the time of a file to some hours ago, so that its index may be kept.
-void settle(const std::string& path) {
-  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(5));
-}
-
 // More samples than a segment, and enough to be kept in the cache.
 class BlobCacheTest : public ::testing::Test {
  protected:

@@ -66,11 +66,6 @@ std::string error_of(const std::string& path, const SourceOptions& options = {})
   return "no error";
 }
 
-// Sets the time of a file to some hours ago, so that its index may be kept.
-void settle(const std::string& path) {
-  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(5));
-}
-
 TEST(BlobSourceTest, TarShardsAreOneSourceInTheOrderOfTheirNames) {
   const TempFolder folder;
   folder.write("b.tar", tar_of({{"n/3", "three", "1"}}));

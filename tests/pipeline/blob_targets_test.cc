@@ -90,11 +90,6 @@ std::vector<std::string> columns_of(const Source& source) {
   return columns;
 }
 
-// Sets the time of a file to some hours ago, so that its index may be kept.
-void settle(const std::string& path) {
-  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(5));
-}
-
 TEST(BlobTargets, ColumnsHaveTheOrderAndTheTypesThatWereAskedFor) {
   const TempFolder folder;
   const std::string list = folder.write(

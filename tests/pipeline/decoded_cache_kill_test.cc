@@ -17,18 +17,18 @@ namespace stoker::testing {
 namespace {
 
 constexpr const char* kData = "STOKER_TEST_DECODED_DATA";
-constexpr const char* kFolder = "STOKER_TEST_DECODED_FOLDER";
-constexpr const char* kEpochs = "STOKER_TEST_DECODED_EPOCHS";
-constexpr int64_t kBytes = int64_t{1} << 30;
+constexpr const char* kDecodedFolder = "STOKER_TEST_DECODED_FOLDER";
+constexpr const char* kDecodedEpochs = "STOKER_TEST_DECODED_EPOCHS";
+constexpr int64_t kDecodedBytes = int64_t{1} << 30;
 
 // The other process: this program, with this test alone.
 TEST(DecodedCacheProcess, FeedsEpochs) {
   if (std::getenv(kData) == nullptr) GTEST_SKIP() << "it is started by the tests below";
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto source = open_source(std::getenv(kData), Split::all);
-  const auto cache =
-      std::make_shared<DecodedCache>(DecodedCacheOptions{std::getenv(kFolder), kBytes});
-  feed_rows(*source, kSmall, cache, std::atof(std::getenv(kEpochs)), 2);
+  const auto cache = std::make_shared<DecodedCache>(
+      DecodedCacheOptions{std::getenv(kDecodedFolder), kDecodedBytes});
+  feed_rows(*source, kSmall, cache, std::atof(std::getenv(kDecodedEpochs)), 2);
 }
 
 class DecodedCacheProcessesTest : public ::testing::Test {
@@ -39,11 +39,12 @@ class DecodedCacheProcessesTest : public ::testing::Test {
 
   pid_t start(int epochs) const {
     return start_child_test("DecodedCacheProcess.*", {{kData, pictures_.path() + "/data"},
-                                                      {kFolder, pictures_.cache_folder()},
-                                                      {kEpochs, std::to_string(epochs)}});
+                                                      {kDecodedFolder, pictures_.cache_folder()},
+                                                      {kDecodedEpochs, std::to_string(epochs)}});
   }
   std::shared_ptr<DecodedCache> cache() const {
-    return std::make_shared<DecodedCache>(DecodedCacheOptions{pictures_.cache_folder(), kBytes});
+    return std::make_shared<DecodedCache>(
+        DecodedCacheOptions{pictures_.cache_folder(), kDecodedBytes});
   }
   // How many pictures have a seal, in the one data set that the folder has.
   int64_t sealed() const {

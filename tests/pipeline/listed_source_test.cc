@@ -8,15 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/collected_samples.h"
 #include "tests/support/source_contents.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker {
 namespace {
-
-std::span<const uint8_t> bytes_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
 
 std::string error_of(ListedSamples samples) {
   try {

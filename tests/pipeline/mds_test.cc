@@ -17,29 +17,20 @@ namespace {
 using Sample = CollectedSamples::Sample;
 using Columns = std::vector<MadeMdsColumn>;
 
-std::span<const uint8_t> bytes_of(std::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
-std::vector<Sample> scan(const std::string& file, const FieldChoice& fields = {}) {
+std::vector<Sample> scan_of_mds(const std::string& file, const FieldChoice& fields = {}) {
   BlobReader blob("blob", bytes_of(file));
   CollectedSamples out;
   scan_mds(blob, fields, out);
   return out.samples;
 }
 
-std::string error_of(const std::string& file, const FieldChoice& fields = {}) {
+std::string mds_error(const std::string& file, const FieldChoice& fields = {}) {
   try {
-    scan(file, fields);
+    scan_of_mds(file, fields);
   } catch (const BlobError& error) {
     return error.what();
   }
   return "no error";
-}
-
-std::string image_of(const std::string& file, const Sample& sample) {
-  return file.substr(static_cast<size_t>(sample.found.offset),
-                     static_cast<size_t>(sample.found.length));
 }
 
 // A shard with these columns, and one sample.
@@ -51,9 +42,9 @@ std::string shard_of_one(const Columns& columns, const std::vector<std::string>&
 std::string found_in(const Columns& columns, const std::vector<std::string>& values,
                      const FieldChoice& fields = {}) {
   const std::string file = shard_of_one(columns, values);
-  const std::string error = error_of(file, fields);
+  const std::string error = mds_error(file, fields);
   if (error != "no error") return error;
-  const Sample sample = scan(file, fields)[0];
+  const Sample sample = scan_of_mds(file, fields)[0];
   return image_of(file, sample) + " " + sample.label;
 }
 
@@ -69,7 +60,7 @@ std::string usual_sample(int64_t label, const std::string& image) {
 TEST(Mds, FindsImagesAndLabels) {
   const std::string file = mds_shard(
       mds_settings(kUsual), {usual_sample(3, "first"), usual_sample(-4, ""), usual_sample(5, "x")});
-  const std::vector<Sample> samples = scan(file);
+  const std::vector<Sample> samples = scan_of_mds(file);
   ASSERT_EQ(samples.size(), 3u);
   EXPECT_EQ(image_of(file, samples[0]), "first");
   EXPECT_EQ(image_of(file, samples[1]), "");
@@ -217,7 +208,7 @@ TEST(Mds, SizesThatDoNotAddUpAreErrors) {
   const std::string good = usual_sample(1, "abc");  // 4 + 8 + 3 bytes
   const size_t second = settings_at(2) + settings.size() + good.size();
   const auto error = [&](const std::string& sample) {
-    return error_of(mds_shard(settings, {good, sample}));
+    return mds_error(mds_shard(settings, {good, sample}));
   };
   const std::string at = "blob: at byte " + std::to_string(second) + ": sample 1 has ";
   EXPECT_EQ(error(good + "x"), at + "16 bytes, and its values and their sizes have 15");
@@ -236,7 +227,7 @@ TEST(Mds, OffsetsThatDescendOrLieOutsideAreErrors) {
   const auto with_offset = [&](size_t index, uint64_t value) {
     std::string bad = good;
     bad.replace(4 + 4 * index, 4, mds_number(value, 4));
-    return error_of(bad);
+    return mds_error(bad);
   };
   EXPECT_EQ(with_offset(2, first + 15 + 14), "no error");
   EXPECT_EQ(with_offset(0, 19),
@@ -250,15 +241,15 @@ TEST(Mds, OffsetsThatDescendOrLieOutsideAreErrors) {
             "blob: at byte 16: offset " + std::to_string(good.size() + 1) +
                 " of sample 3 lies behind the file's end at byte " + std::to_string(good.size()) +
                 "; it is damaged or incomplete");
-  EXPECT_EQ(error_of(good + "x"), "blob: at byte " + std::to_string(good.size()) +
-                                      ": the samples end here, and the file has " +
-                                      std::to_string(good.size() + 1) + " bytes");
+  EXPECT_EQ(mds_error(good + "x"), "blob: at byte " + std::to_string(good.size()) +
+                                       ": the samples end here, and the file has " +
+                                       std::to_string(good.size() + 1) + " bytes");
 }
 
 TEST(Mds, NumbersOfSamplesThatDoNotFitAreErrors) {
   const std::string good = mds_shard(mds_settings(kUsual), {usual_sample(1, "abc")});
   const auto with_samples = [&](uint64_t samples) {
-    return error_of(mds_number(samples, 4) + good.substr(4));
+    return mds_error(mds_number(samples, 4) + good.substr(4));
   };
   const std::string size = std::to_string(good.size());
   EXPECT_EQ(with_samples(1000), "blob: at byte 0: 1000 samples do not fit a file of " + size +
@@ -267,23 +258,23 @@ TEST(Mds, NumbersOfSamplesThatDoNotFitAreErrors) {
                                           size +
                                           " bytes; it is damaged, incomplete or no MDS shard");
   EXPECT_EQ(with_samples(0), "blob: at byte 0: the shard has no samples");
-  EXPECT_EQ(error_of(good.substr(0, 3)),
+  EXPECT_EQ(mds_error(good.substr(0, 3)),
             "blob: at byte 0: the number of samples of 4 bytes is needed here, and the file ends "
             "at byte 3");
-  EXPECT_EQ(error_of(good.substr(0, 4)),
+  EXPECT_EQ(mds_error(good.substr(0, 4)),
             "blob: at byte 0: 1 samples do not fit a file of 4 bytes; it is damaged, incomplete or "
             "no MDS shard");
-  EXPECT_EQ(error_of(mds_number(1, 4) + mds_number(12, 4)),
+  EXPECT_EQ(mds_error(mds_number(1, 4) + mds_number(12, 4)),
             "blob: at byte 0: 1 samples do not fit a file of 8 bytes; it is damaged, incomplete or "
             "no MDS shard");
   for (size_t length = 0; length < good.size(); ++length) {
-    EXPECT_NE(error_of(good.substr(0, length)), "no error");
+    EXPECT_NE(mds_error(good.substr(0, length)), "no error");
   }
 }
 
 TEST(Mds, DamagedSettingsAreErrors) {
   const auto error = [](const std::string& settings) {
-    return error_of(mds_shard(settings, {"sample"}));
+    return mds_error(mds_shard(settings, {"sample"}));
   };
   const std::string at = "blob: at byte 12: the writer's settings ";
   EXPECT_EQ(error("{\"a\": "), at + "(6 bytes of JSON) cannot be read; the file is damaged");
@@ -319,7 +310,7 @@ TEST(Mds, DamagedSettingsAreErrors) {
 TEST(Mds, CompressedShardsAreErrors) {
   const std::string reason =
       ": at byte 0: the shard is compressed; decompress it, or write it without compression";
-  EXPECT_EQ(error_of("\x28\xb5\x2f\xfd and more"), "blob" + reason);
+  EXPECT_EQ(mds_error("\x28\xb5\x2f\xfd and more"), "blob" + reason);
   const TempFolder folder;
   for (const char* ending : {"zstd", "gz", "br", "bz2", "snappy"}) {
     const std::string path = folder.write(std::string("shard.00000.mds.") + ending, "abcdef");
@@ -343,7 +334,7 @@ TEST(Mds, DamageIsABlobErrorOrGivesSamplesInsideTheFile) {
       std::string bad = good;
       bad[i] = static_cast<char>(bad[i] ^ flip);
       try {
-        for (const Sample& found : scan(bad)) {
+        for (const Sample& found : scan_of_mds(bad)) {
           ASSERT_GE(found.found.offset, 0);
           ASSERT_LE(found.found.offset + found.found.length, std::ssize(bad));
         }

@@ -18,12 +18,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::span<const uint8_t> bytes_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 // Images of several lengths, with parts that can be packed; each third one is the same.
-std::string image_of(size_t row) {
+std::string parquet_image(size_t row) {
   if (row % 3 == 2) return "again and again and again and again";
   std::string text;
   for (size_t i = 0; i < 40 * row % 700; ++i) text += static_cast<char>(i * i % 251 + row);
@@ -33,7 +29,8 @@ std::string image_of(size_t row) {
 MadeColumn image_column(size_t rows, std::vector<std::string> names = {"image", "bytes"}) {
   MadeColumn column;
   column.names = std::move(names);
-  for (size_t row = 0; row < rows; ++row) column.values.emplace_back(plain_bytes(image_of(row)));
+  for (size_t row = 0; row < rows; ++row)
+    column.values.emplace_back(plain_bytes(parquet_image(row)));
   return column;
 }
 
@@ -63,24 +60,24 @@ MadeParquet hub_file(size_t rows) {
   return {.columns = {image_column(rows), path_column(rows), label_column(rows)}};
 }
 
-CollectedSamples scan(const std::string& file, const FieldChoice& fields = {}) {
+CollectedSamples scan_of_parquet(const std::string& file, const FieldChoice& fields = {}) {
   BlobReader blob("x.parquet", bytes_of(file));
   CollectedSamples found;
   scan_parquet(blob, fields, found);
   return found;
 }
 
-std::string error_of(const std::string& file, const FieldChoice& fields = {}) {
+std::string parquet_error(const std::string& file, const FieldChoice& fields = {}) {
   try {
-    scan(file, fields);
+    scan_of_parquet(file, fields);
   } catch (const BlobError& error) {
     return error.what();
   }
   return "no error";
 }
 
-std::string error_of(const MadeParquet& file, const FieldChoice& fields = {}) {
-  return error_of(file.bytes(), fields);
+std::string parquet_error(const MadeParquet& file, const FieldChoice& fields = {}) {
+  return parquet_error(file.bytes(), fields);
 }
 
 // Takes an image out of its place.
@@ -98,7 +95,7 @@ std::string take(const std::string& file, const FoundSample& found) {
 void expect_images(const std::string& file, const CollectedSamples& found, size_t rows) {
   ASSERT_EQ(found.samples.size(), rows);
   for (size_t row = 0; row < rows; ++row) {
-    EXPECT_EQ(take(file, found.samples[row].found), image_of(row)) << "row " << row;
+    EXPECT_EQ(take(file, found.samples[row].found), parquet_image(row)) << "row " << row;
     EXPECT_EQ(found.samples[row].name, "");
   }
 }
@@ -111,7 +108,7 @@ TEST(Parquet, ReadsWhatTheHubHas) {
                    {"huggingface", R"({"info": {"features": {"image": {"_type": "Image"},
                      "label": {"names": ["a", "b", "c"], "_type": "ClassLabel"}}}})"}};
   const std::string file = made.bytes();
-  const CollectedSamples found = scan(file);
+  const CollectedSamples found = scan_of_parquet(file);
   expect_images(file, found, 50);
   for (size_t row = 0; row < 50; ++row) {
     EXPECT_EQ(found.samples[row].found.storage, BlobStorage::bytes);
@@ -162,7 +159,7 @@ TEST(Parquet, PagesOfAPackedColumnThatAreNotPacked) {
       column.dictionary = dictionary;
     }
     const std::string file = made.bytes();
-    expect_images(file, scan(file), 20);
+    expect_images(file, scan_of_parquet(file), 20);
   }
 }
 
@@ -177,7 +174,7 @@ TEST(Parquet, AnImageInALargePageNeedsLittleOfIt) {
   }
   MadeParquet made = {.columns = {images}};
   const std::string file = made.bytes();
-  const CollectedSamples found = scan(file, {"", "none"});
+  const CollectedSamples found = scan_of_parquet(file, {"", "none"});
   ASSERT_EQ(found.samples.size(), 60u);
   int packed = 0;
   for (int row = 0; row < 60; ++row) {
@@ -193,17 +190,17 @@ TEST(Parquet, AnImageInALargePageNeedsLittleOfIt) {
 TEST(Parquet, SharesTheImagesOfADictionary) {
   MadeParquet made = hub_file(30);
   made.columns[0].dictionary = true;
-  const CollectedSamples found = scan(made.bytes());
+  const CollectedSamples found = scan_of_parquet(made.bytes());
   EXPECT_EQ(found.samples.at(2).found.offset, found.samples.at(5).found.offset);
   EXPECT_EQ(found.samples.at(2).found.offset, found.samples.at(29).found.offset);
   EXPECT_NE(found.samples.at(2).found.offset, found.samples.at(3).found.offset);
 }
 
 // The label of each of three rows.
-std::vector<std::string> labels_of(const MadeColumn& labels, const FieldChoice& fields = {}) {
+std::vector<std::string> parquet_labels(const MadeColumn& labels, const FieldChoice& fields = {}) {
   MadeParquet made = {.columns = {image_column(3), labels}};
   std::vector<std::string> text;
-  for (const CollectedSamples::Sample& sample : scan(made.bytes(), fields).samples) {
+  for (const CollectedSamples::Sample& sample : scan_of_parquet(made.bytes(), fields).samples) {
     text.push_back(sample.label);
   }
   return text;
@@ -212,27 +209,27 @@ std::vector<std::string> labels_of(const MadeColumn& labels, const FieldChoice& 
 TEST(Parquet, LabelsAreIntegersOrText) {
   MadeColumn labels = label_column(0);
   labels.values = {plain_int64(5), plain_int64(uint64_t(-1)), plain_int64(uint64_t{1} << 40)};
-  EXPECT_THAT(labels_of(labels), ElementsAre("5", "-1", "1099511627776"));
-  EXPECT_THAT(labels_of(labels, {"", "none"}), ElementsAre("none", "none", "none"));
+  EXPECT_THAT(parquet_labels(labels), ElementsAre("5", "-1", "1099511627776"));
+  EXPECT_THAT(parquet_labels(labels, {"", "none"}), ElementsAre("none", "none", "none"));
   labels.converted = 14;  // UINT_64
-  EXPECT_THAT(error_of({.columns = {image_column(3), labels}}),
+  EXPECT_THAT(parquet_error({.columns = {image_column(3), labels}}),
               HasSubstr("column label: the label 18446744073709551615 is too large"));
   labels.type = kMadeInt32;
   labels.values = {plain_int32(7), plain_int32(-2), plain_int32(0)};
   labels.converted = 15;  // INT_8
-  EXPECT_THAT(labels_of(labels), ElementsAre("7", "-2", "0"));
+  EXPECT_THAT(parquet_labels(labels), ElementsAre("7", "-2", "0"));
   labels.converted = 13;  // UINT_32
-  EXPECT_THAT(labels_of(labels), ElementsAre("7", "4294967294", "0"));
+  EXPECT_THAT(parquet_labels(labels), ElementsAre("7", "4294967294", "0"));
   labels.converted = -1;
   labels.logical = 10;
-  EXPECT_THAT(labels_of(labels), ElementsAre("7", "-2", "0"));
+  EXPECT_THAT(parquet_labels(labels), ElementsAre("7", "-2", "0"));
   labels.is_unsigned = true;
-  EXPECT_THAT(labels_of(labels), ElementsAre("7", "4294967294", "0"));
+  EXPECT_THAT(parquet_labels(labels), ElementsAre("7", "4294967294", "0"));
   labels = image_column(0, {"label"});
   labels.values = {plain_bytes("cat"), plain_bytes(""), plain_bytes("a dog")};
   for (const bool dictionary : {false, true}) {
     labels.dictionary = dictionary;
-    EXPECT_THAT(labels_of(labels), ElementsAre("text cat", "text ", "text a dog"));
+    EXPECT_THAT(parquet_labels(labels), ElementsAre("text cat", "text ", "text a dog"));
   }
 }
 
@@ -245,7 +242,7 @@ TEST(Parquet, ChoosesColumnsByTheirNames) {
     }
     fields.label = "none";
     const std::string file = made.bytes();
-    return take(file, scan(file, fields).samples.at(0).found);
+    return take(file, scan_of_parquet(file, fields).samples.at(0).found);
   };
   EXPECT_EQ(choose({{"id"}, {"pixels"}, {"jpg"}, {"img"}}, {}), "column 3");
   EXPECT_EQ(choose({{"id"}, {"pixels"}, {"jpg"}}, {}), "column 2");
@@ -258,43 +255,46 @@ TEST(Parquet, ChoosesColumnsByTheirNames) {
 
 TEST(Parquet, ColumnsThatCannotBeTaken) {
   MadeParquet made = hub_file(3);
-  EXPECT_THAT(error_of(made, {"photo", ""}),
+  EXPECT_THAT(parquet_error(made, {"photo", ""}),
               HasSubstr(": there is no column photo for images: the columns are image (a struct), "
                         "label (INT64)"));
-  EXPECT_THAT(error_of(made, {"", "cl\nass"}),
+  EXPECT_THAT(parquet_error(made, {"", "cl\nass"}),
               HasSubstr(R"(: there is no column cl\x0aass for labels: the columns are image)"));
   made.columns[0].names[0] = made.columns[1].names[0] = "a";
   made.columns.push_back(image_column(3, {"b", "bytes"}));
-  EXPECT_THAT(error_of(made),
+  EXPECT_THAT(parquet_error(made),
               HasSubstr("no column has a usual name for images (image, img, jpg, jpeg, png, webp, "
                         "picture, pixels): the columns are a (a struct), label (INT64), "
                         "b (a struct)"));
   made.columns[2].names = {"score"};
-  EXPECT_THAT(error_of(made, {"b", ""}),
+  EXPECT_THAT(parquet_error(made, {"b", ""}),
               HasSubstr("no column has a usual name for labels (label, labels, class, fine_label, "
                         "cls): the columns are a (a struct), score (INT64), b (a struct)"));
   made.columns[2].type = kMadeFloat;
-  EXPECT_THAT(error_of(made, {"b", "score"}),
+  EXPECT_THAT(parquet_error(made, {"b", "score"}),
               HasSubstr("the column score is FLOAT, and labels are integers or text"));
   made.columns[2].type = kMadeInt32;
   made.columns[2].converted = 6;
-  EXPECT_THAT(error_of(made, {"b", "score"}), HasSubstr("the column score is INT32 (DATE), and"));
+  EXPECT_THAT(parquet_error(made, {"b", "score"}),
+              HasSubstr("the column score is INT32 (DATE), and"));
   made.columns[2].converted = -1;
   made.columns[2].logical = 8;
-  EXPECT_THAT(error_of(made, {"b", "score"}), HasSubstr("score is INT32 (TIMESTAMP), and"));
+  EXPECT_THAT(parquet_error(made, {"b", "score"}), HasSubstr("score is INT32 (TIMESTAMP), and"));
   made.columns[2].repeated = true;
-  EXPECT_THAT(error_of(made, {"b", "score"}), HasSubstr("the column score is a list, and"));
-  EXPECT_THAT(error_of(made, {"b", "a"}), HasSubstr("the column a is a struct, and labels are"));
-  EXPECT_THAT(error_of(made, {"score", ""}),
+  EXPECT_THAT(parquet_error(made, {"b", "score"}), HasSubstr("the column score is a list, and"));
+  EXPECT_THAT(parquet_error(made, {"b", "a"}),
+              HasSubstr("the column a is a struct, and labels are"));
+  EXPECT_THAT(parquet_error(made, {"score", ""}),
               HasSubstr("the column score is a list, and images are binary values or a struct with "
                         "binary `bytes`"));
-  EXPECT_THAT(error_of(made, {"a.path", ""}),
+  EXPECT_THAT(parquet_error(made, {"a.path", ""}),
               HasSubstr("the column a.path is BYTE_ARRAY (UTF8), and images are"));
   made.columns[3].repeated = true;
-  EXPECT_THAT(error_of(made, {"b", ""}), HasSubstr("the column b is a struct, and images are"));
-  EXPECT_THAT(error_of(MadeParquet()), HasSubstr("pixels): there are no columns"));
+  EXPECT_THAT(parquet_error(made, {"b", ""}),
+              HasSubstr("the column b is a struct, and images are"));
+  EXPECT_THAT(parquet_error(MadeParquet()), HasSubstr("pixels): there are no columns"));
   made.columns.assign(43, image_column(1, {"x"}));
-  EXPECT_THAT(error_of(made), HasSubstr("x (BYTE_ARRAY), x (BYTE_ARRAY) and 3 more"));
+  EXPECT_THAT(parquet_error(made), HasSubstr("x (BYTE_ARRAY), x (BYTE_ARRAY) and 3 more"));
 }
 
 TEST(Parquet, ClassNamesThatCannotBeReadAreLeftAlone) {
@@ -305,13 +305,13 @@ TEST(Parquet, ClassNamesThatCannotBeReadAreLeftAlone) {
         R"({"info": {"features": {"label": {"names": ["a\u0000"]}}}})",
         R"({"info": {"features": {"other": {"names": ["a"]}}}})"}) {
     made.metadata = {{"huggingface", text}};
-    EXPECT_THAT(scan(made.bytes()).class_names, IsEmpty()) << text;
+    EXPECT_THAT(scan_of_parquet(made.bytes()).class_names, IsEmpty()) << text;
   }
   // A text is its class's name itself.
   made.metadata = {{"huggingface", R"({"info": {"features": {"label": {"names": ["a"]}}}})"}};
-  EXPECT_THAT(scan(made.bytes()).class_names, ElementsAre("a"));
+  EXPECT_THAT(scan_of_parquet(made.bytes()).class_names, ElementsAre("a"));
   made.columns[2] = image_column(2, {"label"});
-  EXPECT_THAT(scan(made.bytes()).class_names, IsEmpty());
+  EXPECT_THAT(scan_of_parquet(made.bytes()).class_names, IsEmpty());
 }
 
 TEST(Parquet, NullsAreErrorsWithTheirRow) {
@@ -327,10 +327,11 @@ TEST(Parquet, NullsAreErrorsWithTheirRow) {
           column.dictionary = dictionary;
         }
         made.columns[0].values[25].reset();
-        EXPECT_THAT(error_of(made), HasSubstr("column image.bytes: row 25 has no image bytes"));
+        EXPECT_THAT(parquet_error(made),
+                    HasSubstr("column image.bytes: row 25 has no image bytes"));
         made.columns[0] = image_column(40);
         made.columns[2].values[38].reset();
-        EXPECT_THAT(error_of(made), HasSubstr("column label: row 38 has no label (null)"));
+        EXPECT_THAT(parquet_error(made), HasSubstr("column label: row 38 has no label (null)"));
       }
     }
   }
@@ -338,27 +339,28 @@ TEST(Parquet, NullsAreErrorsWithTheirRow) {
 
 TEST(Parquet, EndsOfTheFile) {
   const std::string file = hub_file(3).bytes();
-  EXPECT_EQ(error_of(""), "x.parquet: at byte 0: no Parquet file is as short as 0 bytes");
-  EXPECT_EQ(error_of("PAR1PAR1"), "x.parquet: at byte 0: no Parquet file is as short as 8 bytes");
-  EXPECT_EQ(error_of("JUNK" + file.substr(4)),
+  EXPECT_EQ(parquet_error(""), "x.parquet: at byte 0: no Parquet file is as short as 0 bytes");
+  EXPECT_EQ(parquet_error("PAR1PAR1"),
+            "x.parquet: at byte 0: no Parquet file is as short as 8 bytes");
+  EXPECT_EQ(parquet_error("JUNK" + file.substr(4)),
             "x.parquet: at byte 0: this is no Parquet file: it begins with JUNK instead of PAR1");
-  EXPECT_EQ(error_of("version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 12\n"),
+  EXPECT_EQ(parquet_error("version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 12\n"),
             "x.parquet: at byte 0: this is a pointer of Git LFS, not the file itself (git lfs pull "
             "gets it)");
   const size_t half = file.size() / 2;
   EXPECT_THAT(
-      error_of(file.substr(0, half)),
+      parquet_error(file.substr(0, half)),
       AllOf(HasSubstr("x.parquet: at byte " + std::to_string(half - 4) + ": the file ends with "),
             HasSubstr(" instead of PAR1: a part of it is missing")));
-  EXPECT_EQ(error_of(file.substr(0, file.size() - 4) + "PARE"),
+  EXPECT_EQ(parquet_error(file.substr(0, file.size() - 4) + "PARE"),
             "x.parquet: at byte " + std::to_string(file.size() - 4) +
                 ": the footer is encrypted (PARE), and encrypted files are not read");
-  EXPECT_EQ(error_of(std::string("PAR1\x01\x00\x00\x00PAR1", 12)),
+  EXPECT_EQ(parquet_error(std::string("PAR1\x01\x00\x00\x00PAR1", 12)),
             "x.parquet: at byte 4: the footer has 1 bytes, and only 0 are before this");
 }
 
 TEST(Parquet, FootersThatAreNotThrift) {
-  const auto footer = [](std::string_view bytes) { return error_of(parquet_around(bytes)); };
+  const auto footer = [](std::string_view bytes) { return parquet_error(parquet_around(bytes)); };
   using namespace std::string_view_literals;
   EXPECT_EQ(footer(""), "x.parquet: at byte 4: the footer ends inside a field");
   EXPECT_EQ(footer("\x29"sv), "x.parquet: at byte 5: the footer ends inside a field");
@@ -384,10 +386,11 @@ TEST(Parquet, FootersThatAreNotThrift) {
 TEST(Parquet, SchemasThatCannotBe) {
   MadeParquet made = hub_file(1);
   made.columns[0].type = 8;
-  EXPECT_THAT(error_of(made), HasSubstr(": the field bytes of the schema has type 8, repetition 1 "
-                                        "and 0 fields inside it, which cannot be"));
+  EXPECT_THAT(parquet_error(made),
+              HasSubstr(": the field bytes of the schema has type 8, repetition 1 "
+                        "and 0 fields inside it, which cannot be"));
   made.columns[0] = image_column(1, std::vector<std::string>(33, "x"));
-  EXPECT_THAT(error_of(made),
+  EXPECT_THAT(parquet_error(made),
               HasSubstr(": the schema has fields inside fields, more than 32 levels"));
 }
 
@@ -396,110 +399,116 @@ TEST(Parquet, WhatIsNotRead) {
   MadeColumn& images = made.columns[0];
   images.codec = kMadeGzip;
   EXPECT_EQ(
-      error_of(made),
+      parquet_error(made),
       "x.parquet: at byte 4: column image.bytes: its pages are packed with GZIP, which is not "
       "read: write the file with no compression, SNAPPY or ZSTD");
   images.codec = 77;
-  EXPECT_THAT(error_of(made), HasSubstr("packed with codec 77, which is not read"));
+  EXPECT_THAT(parquet_error(made), HasSubstr("packed with codec 77, which is not read"));
   images.codec = kMadeZstd;
   if (!has_zstd()) {
-    EXPECT_EQ(error_of(made),
+    EXPECT_EQ(parquet_error(made),
               "x.parquet: at byte 4: column image.bytes: its pages are packed with ZSTD, and this "
               "build has no libzstd");
   }
   images.codec = kMadePlain;
   images.encoding = 6;
-  EXPECT_EQ(error_of(made),
+  EXPECT_EQ(parquet_error(made),
             "x.parquet: at byte 4: column image.bytes: a page is encoded as "
             "DELTA_LENGTH_BYTE_ARRAY, which is not read: write the column with PLAIN or "
             "RLE_DICTIONARY (pyarrow's write_table() does without column_encoding)");
   images.encoding = 99;
-  EXPECT_THAT(error_of(made), HasSubstr("a page is encoded as encoding 99, which"));
+  EXPECT_THAT(parquet_error(made), HasSubstr("a page is encoded as encoding 99, which"));
   images.encoding = -1;
   images.level_encoding = 4;
-  EXPECT_THAT(error_of(made), HasSubstr("image.bytes: definition levels encoded as BIT_PACKED, "
-                                        "which is not read"));
+  EXPECT_THAT(parquet_error(made),
+              HasSubstr("image.bytes: definition levels encoded as BIT_PACKED, "
+                        "which is not read"));
   images.level_encoding = 3;
   made.columns[2].encoding = 5;
-  EXPECT_THAT(error_of(made), HasSubstr("column label: a page is encoded as DELTA_BINARY_PACKED"));
+  EXPECT_THAT(parquet_error(made),
+              HasSubstr("column label: a page is encoded as DELTA_BINARY_PACKED"));
   images.encrypted = true;
-  EXPECT_THAT(error_of(made), HasSubstr(": column image.bytes in row group 0 is encrypted"));
+  EXPECT_THAT(parquet_error(made), HasSubstr(": column image.bytes in row group 0 is encrypted"));
   images.encrypted = false;
   images.file = "part.0";
-  EXPECT_THAT(error_of(made), HasSubstr("column image.bytes in row group 0 is in another file"));
+  EXPECT_THAT(parquet_error(made),
+              HasSubstr("column image.bytes in row group 0 is in another file"));
 }
 
 TEST(Parquet, CountsThatDoNotAgree) {
   MadeParquet made = hub_file(5);
   made.columns[0].more_in_footer = 2;
-  EXPECT_THAT(error_of(made), HasSubstr("column image.bytes in row group 0 has 7 values, and the "
-                                        "row group has 5 rows"));
+  EXPECT_THAT(parquet_error(made),
+              HasSubstr("column image.bytes in row group 0 has 7 values, and the "
+                        "row group has 5 rows"));
   made = hub_file(5);
   made.rows_per_page = 2;
   made.columns[2].more_in_footer = -1;
-  EXPECT_THAT(error_of(made), HasSubstr("column label in row group 0 has 4 values, and the row "
-                                        "group has 5 rows"));
+  EXPECT_THAT(parquet_error(made),
+              HasSubstr("column label in row group 0 has 4 values, and the row "
+                        "group has 5 rows"));
   made = hub_file(5);
   made.columns[0].more_in_page = 1;
-  EXPECT_EQ(error_of(made).substr(error_of(made).find("column")),
+  EXPECT_EQ(parquet_error(made).substr(parquet_error(made).find("column")),
             "column image.bytes: a page of 6 values, where there can be no more than 5");
   made.columns[0].more_in_page = -1;
-  EXPECT_EQ(error_of(made),
+  EXPECT_EQ(parquet_error(made),
             "x.parquet: at byte 4: column image.bytes: its pages have 4 values, and "
             "the row group has 5 rows");
   made = hub_file(5);
   made.columns[2].more_in_page = -1;
-  EXPECT_THAT(error_of(made),
+  EXPECT_THAT(parquet_error(made),
               HasSubstr("column label: its pages have 4 values, and the row group has 5 rows"));
   made.columns[2].more_in_page = 1;
-  EXPECT_THAT(error_of(made),
+  EXPECT_THAT(parquet_error(made),
               HasSubstr("column label: a page of 6 values, where there can be no more than 5"));
   for (const size_t column : {0, 2}) {
     made = hub_file(5);
     made.columns[column].repeats_last_page = true;
-    EXPECT_THAT(error_of(made),
+    EXPECT_THAT(parquet_error(made),
                 HasSubstr(": a page of 5 values, where there can be no more than 0"));
   }
   made = hub_file(5);
   made.columns[2].more_in_page = -5;
   made.rows_per_page = 3;
-  EXPECT_THAT(error_of(made), HasSubstr("where a size or a count is expected"));
+  EXPECT_THAT(parquet_error(made), HasSubstr("where a size or a count is expected"));
 }
 
 TEST(Parquet, SizesThatCannotBe) {
   MadeParquet made = hub_file(5);
   made.more_rows = 100'000;
-  EXPECT_THAT(error_of(made), HasSubstr("the footer counts more rows than a file of " +
-                                        std::to_string(made.bytes().size()) +
-                                        " bytes can hold: 100005 in row group 0"));
+  EXPECT_THAT(parquet_error(made), HasSubstr("the footer counts more rows than a file of " +
+                                             std::to_string(made.bytes().size()) +
+                                             " bytes can hold: 100005 in row group 0"));
   made = hub_file(5);
   made.columns[2].more_bytes = 100'000;
-  EXPECT_THAT(error_of(made), HasSubstr("column label in row group 0 has 1001"));
-  EXPECT_THAT(error_of(made), HasSubstr(", which the file has not"));
+  EXPECT_THAT(parquet_error(made), HasSubstr("column label in row group 0 has 1001"));
+  EXPECT_THAT(parquet_error(made), HasSubstr(", which the file has not"));
   // Row groups that read the same pages: together they have more bytes than the file.
   made = hub_file(6);
   made.more_groups = 20;
-  EXPECT_THAT(error_of(made), AllOf(HasSubstr("column image.bytes in row group "),
-                                    HasSubstr(", which the file has not")));
+  EXPECT_THAT(parquet_error(made), AllOf(HasSubstr("column image.bytes in row group "),
+                                         HasSubstr(", which the file has not")));
   made = hub_file(5);
   made.columns[0].more_unpacked = -7;
-  EXPECT_THAT(error_of(made), HasSubstr("column image.bytes: a page that is not packed has "));
+  EXPECT_THAT(parquet_error(made), HasSubstr("column image.bytes: a page that is not packed has "));
   made.columns[0].codec = kMadeSnappy;
-  EXPECT_THAT(error_of(made),
+  EXPECT_THAT(parquet_error(made),
               HasSubstr("column image.bytes: a page packed with Snappy says that "));
   made.columns[0].more_unpacked = 1'000'000;
-  EXPECT_THAT(error_of(made), HasSubstr(" is the most that is read: write the file with smaller "
-                                        "row groups"));
+  EXPECT_THAT(parquet_error(made),
+              HasSubstr(" is the most that is read: write the file with smaller "
+                        "row groups"));
   made = hub_file(5);
   made.columns[2].more_unpacked = 256 << 20;
   made.columns[2].codec = kMadeZstd;
-  EXPECT_THAT(error_of(made), HasSubstr(has_zstd() ? ", and 268435456 is the most that is read"
-                                                   : "this build has no libzstd"));
+  EXPECT_THAT(parquet_error(made), HasSubstr(has_zstd() ? ", and 268435456 is the most that is read"
+                                                        : "this build has no libzstd"));
   // A page of version 2 whose levels are larger than it.
   made = hub_file(5);
   made.page_version = 2;
   made.columns[0].more_level_bytes = 5000;
-  EXPECT_THAT(error_of(made), HasSubstr("column image.bytes: levels of 0 and 50"));
+  EXPECT_THAT(parquet_error(made), HasSubstr("column image.bytes: levels of 0 and 50"));
 }
 
 TEST(Parquet, LevelsThatEndTooEarly) {
@@ -507,10 +516,11 @@ TEST(Parquet, LevelsThatEndTooEarly) {
     MadeParquet made = hub_file(5);
     made.columns[0].codec = codec;
     made.columns[0].more_level_bytes = -1;
-    EXPECT_THAT(error_of(made), HasSubstr("column image.bytes: the definition levels of a page end "
-                                          "after 0 of 5 values"));
+    EXPECT_THAT(parquet_error(made),
+                HasSubstr("column image.bytes: the definition levels of a page end "
+                          "after 0 of 5 values"));
     made.columns[0].more_level_bytes = 100'000;
-    EXPECT_THAT(error_of(made),
+    EXPECT_THAT(parquet_error(made),
                 HasSubstr("column image.bytes: a page ends inside its definition levels"));
   }
 }
@@ -523,13 +533,15 @@ TEST(Parquet, PagesThatEndTooEarly) {
     // The last value says that it is longer than it is.
     images.values[4] = plain_bytes("12345678").substr(0, 8);
     images.optional = false;
-    EXPECT_THAT(error_of(made), HasSubstr("column image.bytes: a page ends inside value 4 of 5"));
+    EXPECT_THAT(parquet_error(made),
+                HasSubstr("column image.bytes: a page ends inside value 4 of 5"));
     images.codec = kMadeSnappy;
-    EXPECT_THAT(error_of(made), HasSubstr("column image.bytes: a page ends inside value 4 of 5"));
+    EXPECT_THAT(parquet_error(made),
+                HasSubstr("column image.bytes: a page ends inside value 4 of 5"));
   }
   MadeParquet made = hub_file(5);
   made.columns[2].values[4] = plain_int64(3).substr(1);
-  EXPECT_THAT(error_of(made),
+  EXPECT_THAT(parquet_error(made),
               HasSubstr("column label: a page of 5 values ends inside one of them"));
 }
 
@@ -538,10 +550,11 @@ TEST(Parquet, DictionariesThatDoNotFit) {
     MadeParquet made = hub_file(5);
     made.columns[column].dictionary = true;
     made.columns[column].more_in_index = 3;
-    EXPECT_THAT(error_of(made), HasSubstr(": place 5 in a dictionary of 5 values"));
+    EXPECT_THAT(parquet_error(made), HasSubstr(": place 5 in a dictionary of 5 values"));
     made.columns[column].more_in_index = 0;
     made.columns[column].leaves_out_dictionary = true;
-    EXPECT_THAT(error_of(made), HasSubstr(": a page of places in a dictionary, and no dictionary"));
+    EXPECT_THAT(parquet_error(made),
+                HasSubstr(": a page of places in a dictionary, and no dictionary"));
   }
 }
 
@@ -554,7 +567,7 @@ TEST(Parquet, BrokenFilesAreErrors) {
     made.columns[2].dictionary = true;
     const std::string file = made.bytes();
     for (size_t bytes = 0; bytes < file.size(); ++bytes) {
-      EXPECT_NE(error_of(file.substr(0, bytes)), "no error") << bytes;
+      EXPECT_NE(parquet_error(file.substr(0, bytes)), "no error") << bytes;
     }
     for (size_t at = 0; at < file.size(); ++at) {
       for (const int mask : {0x01, 0x80, 0xff}) {

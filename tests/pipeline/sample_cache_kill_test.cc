@@ -17,9 +17,9 @@ namespace stoker {
 namespace {
 
 constexpr const char* kServer = "STOKER_TEST_CACHE_SERVER";
-constexpr const char* kFolder = "STOKER_TEST_CACHE_FOLDER";
-constexpr const char* kEpochs = "STOKER_TEST_CACHE_EPOCHS";
-constexpr const char* kSeed = "STOKER_TEST_CACHE_SEED";
+constexpr const char* kCacheFolder = "STOKER_TEST_CACHE_FOLDER";
+constexpr const char* kCacheEpochs = "STOKER_TEST_CACHE_EPOCHS";
+constexpr const char* kCacheSeed = "STOKER_TEST_CACHE_SEED";
 
 StoreOptions options_for(const std::string& folder, int64_t bytes) {
   return {.read_ahead_bytes = 1 << 18, .cache = folder, .cache_bytes = bytes / 2};
@@ -30,9 +30,9 @@ TEST(SampleCacheProcess, ReadsEpochs) {
   if (std::getenv(kServer) == nullptr) GTEST_SKIP() << "it is started by the tests below";
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const CachedData data(std::getenv(kServer));
-  const auto window = data.window(options_for(std::getenv(kFolder), data.bytes()));
-  data.read_epochs(*window, std::atoll(std::getenv(kEpochs)),
-                   static_cast<uint64_t>(std::atoll(std::getenv(kSeed))));
+  const auto window = data.window(options_for(std::getenv(kCacheFolder), data.bytes()));
+  data.read_epochs(*window, std::atoll(std::getenv(kCacheEpochs)),
+                   static_cast<uint64_t>(std::atoll(std::getenv(kCacheSeed))));
 }
 
 class SampleCacheProcessesTest : public ::testing::Test {
@@ -45,9 +45,9 @@ class SampleCacheProcessesTest : public ::testing::Test {
 
   pid_t start(int64_t epochs, uint64_t seed) {
     return start_child_test("SampleCacheProcess.*", {{kServer, server_.url("")},
-                                                     {kFolder, folder_.path()},
-                                                     {kEpochs, std::to_string(epochs)},
-                                                     {kSeed, std::to_string(seed)}});
+                                                     {kCacheFolder, folder_.path()},
+                                                     {kCacheEpochs, std::to_string(epochs)},
+                                                     {kCacheSeed, std::to_string(seed)}});
   }
   StoreOptions options() const { return options_for(folder_.path(), data_.bytes()); }
   // How many samples the cache has; those that it gives are right.

@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 using Bytes = std::vector<uint8_t>;
 
-constexpr int64_t kSamples = 24;
+constexpr int64_t kFileSamples = 24;
 
 Bytes read_bytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -75,7 +75,7 @@ class SeekIndexFileTest : public ::testing::Test {
 
   TempFolder folder_;
   const std::string path_ = folder_.path() + "/seek/indexes.bin";
-  std::unique_ptr<FakeSource> source_ = jpeg_source(kSamples);
+  std::unique_ptr<FakeSource> source_ = jpeg_source(kFileSamples);
   uint64_t fingerprint_ = 0;
   std::string warnings_;
 };
@@ -121,10 +121,11 @@ TEST_F(SeekIndexFileTest, IsLeftAloneWhenDamaged) {
     bad[at] ^= static_cast<uint8_t>(1u << at % 8);
     write_bytes(path_, bad);
     const auto file = SeekIndexFile::open(path_, problem);
-    const bool is_index = at >= sizeof(SeekFileHeader) && at < good.size() - 16 * (kSamples - 1);
+    const bool is_index =
+        at >= sizeof(SeekFileHeader) && at < good.size() - 16 * (kFileSamples - 1);
     ASSERT_EQ(file != nullptr, is_index) << at;
     if (!file) continue;
-    for (SampleId id = 0; id < kSamples; ++id) file->read(source_->name(id), buffer);
+    for (SampleId id = 0; id < kFileSamples; ++id) file->read(source_->name(id), buffer);
   }
   for (size_t length = 0; length < good.size(); length += 1 + length / 50) {
     write_bytes(path_, Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(length)));
@@ -145,7 +146,7 @@ TEST_F(SeekIndexFileTest, ALoaderDeliversTheSame) {
     LoaderOptions options = fast(path_);
     options.feed.workers = workers;
     EXPECT_EQ(rows(options, stats), plain);
-    EXPECT_GT(stats.seek_index.used, kSamples);  // whole crops use none
+    EXPECT_GT(stats.seek_index.used, kFileSamples);  // whole crops use none
     EXPECT_EQ(stats.seek_index.refused, 0);
     EXPECT_EQ(fingerprint_, fingerprint);
     EXPECT_EQ(warnings_, "");
@@ -156,12 +157,12 @@ TEST_F(SeekIndexFileTest, ALoaderDeliversTheSame) {
   EXPECT_EQ(stats.seek_index.used, 0);
   exact.feed.seek_index = path_;
   EXPECT_EQ(rows(exact, stats), exact_plain);
-  EXPECT_GT(stats.seek_index.used, kSamples);
+  EXPECT_GT(stats.seek_index.used, kFileSamples);
 }
 
 TEST_F(SeekIndexFileTest, AStaleOneIsWarnedOfOnceAndChangesNothing) {
   write_indexes(*source_, path_);
-  for (SampleId id = 0; id < kSamples; ++id) source_->replace(id, jpeg_file(90, 70, 100 + id));
+  for (SampleId id = 0; id < kFileSamples; ++id) source_->replace(id, jpeg_file(90, 70, 100 + id));
   source_->replace(3, text_bytes("no picture"));
   LoaderStats stats;
   const std::vector<Delivered> plain = rows(fast("off"), stats);
@@ -195,7 +196,7 @@ TEST_F(SeekIndexFileTest, ItsMemoryIsPlanned) {
     Feed feed(*source_, crop_spec(), fast(seek_index));
     return feed.loader().memory_plan().total_bytes();
   };
-  EXPECT_GE(plan(path_), plan("off") + 16 * (kSamples - 1));
+  EXPECT_GE(plan(path_), plan("off") + 16 * (kFileSamples - 1));
 }
 
 // Imitates a full disk within one process: no file may grow beyond 64 KiB.

@@ -9,6 +9,7 @@
 
 #include "pipeline/source/format/unpack.h"
 #include "pipeline/source/format/unpack_zstd.h"
+#include "tests/support/collected_samples.h"
 #include "tests/support/parquet_maker.h"
 #include "tests/support/snappy_maker.h"
 
@@ -16,10 +17,6 @@ namespace stoker {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::span<const uint8_t> bytes_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
 
 std::string noise(size_t bytes, uint32_t seed) {
   std::mt19937 random(seed);

@@ -1,6 +1,8 @@
 // A sink that keeps what a format finds, for the tests of formats.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -45,6 +47,15 @@ struct CollectedSamples final : SampleSink {
   }
   void set_class_names(const std::vector<std::string>& names) override { class_names = names; }
 };
+
+inline std::span<const uint8_t> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+inline std::string image_of(const std::string& file, const CollectedSamples::Sample& sample) {
+  return file.substr(static_cast<size_t>(sample.found.offset),
+                     static_cast<size_t>(sample.found.length));
+}
 
 // "uint8 (2): 1 0", "float32 (): 0.5".
 inline std::string text_of(const FoundTarget& target) {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <chrono>
 #include <fstream>
 #include <stdexcept>
 
@@ -35,6 +36,10 @@ std::string TempFolder::make_folder(const std::string& name) const {
 void TempFolder::link(const std::string& target, const std::string& name) const {
   fs::create_directories((fs::path(path_) / name).parent_path());
   fs::create_symlink(target, fs::path(path_) / name);
+}
+
+void settle(const std::string& path) {
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(5));
 }
 
 }  // namespace stoker

@@ -24,4 +24,7 @@ class TempFolder {
   std::string path_;
 };
 
+// Sets the time of a file to some hours ago, so that its index may be kept.
+void settle(const std::string& path);
+
 }  // namespace stoker

@@ -21,8 +21,6 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int kReplicas = 2;
 constexpr int kSteps = 3;
 
-NetSpec small_net() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
-
 ExecutionPlan training_plan(const NetSpec& net, const GradientLayout& layout) {
   const PlanOptions options =
       plan_options(engine_options(4, 4, 1, Precision::bf16), device_fusion({}), true);
@@ -86,7 +84,7 @@ TEST(DeviceBuckets, OfResNet50) {
 
 struct Replicas {
   Replicas(Device& on, int micro_batch_size, Precision precision, HostOpsState* states = nullptr)
-      : net(small_net()) {
+      : net(small_airnet()) {
     EngineOptions options = engine_options(4, micro_batch_size, 1, precision);
     options.nominal_rows = 4 * kReplicas;
     for (int rank = 0; rank < kReplicas; ++rank) {
@@ -244,7 +242,7 @@ TEST(DeviceBuckets, ABucketIsSummedBesideTheRestOfThePass) {
 
 TEST(DeviceBuckets, OneReplicaPaysNothing) {
   HostOpsState state;
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const TestBatch batch = make_batch(net, 4, 3);
   const auto engine = started_device_engine(net, engine_options(4, 4), {}, &state);
   for (int step = 0; step < 3; ++step) device_step(*engine, batch);

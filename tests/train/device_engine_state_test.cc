@@ -13,8 +13,6 @@
 namespace stoker {
 namespace {
 
-NetSpec small_net() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
-
 TEST(DeviceEngineStateTest, WhatIsWrittenIsReadBack) {
   const NetSpec net = make_net("resnet18", {33, 33}, 10, {{8, 8, 16, 16}});
   const auto engine = make_device_engine(net, engine_options(4, 4));
@@ -48,7 +46,7 @@ TEST(DeviceEngineStateTest, StatesGoThroughOneSmallPieceOfPinnedMemory) {
 }
 
 TEST(DeviceEngineStateTest, WeightsThatAreWrittenAreUsed) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const TestBatch batch = make_batch(net, 4, 3);
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     const auto engine = started_device_engine(net, engine_options(4, 4, 1, precision));
@@ -72,7 +70,7 @@ TEST(DeviceEngineStateTest, WeightsThatAreWrittenAreUsed) {
 }
 
 TEST(DeviceEngineStateTest, ANumberThatIsNotFiniteChangesNothing) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const auto engine = started_device_engine(net, engine_options(4, 2));
   const TestBatch batch = make_batch(net, 4, 5);
   device_step(*engine, batch);
@@ -98,7 +96,7 @@ TEST(DeviceEngineStateTest, ANumberThatIsNotFiniteChangesNothing) {
 }
 
 TEST(DeviceEngineStateTest, ALabelThatNoClassHasStopsTheStep) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const auto engine = started_device_engine(net, engine_options(4, 4));
   TestBatch batch = make_batch(net, 4, 5);
   const Trained before = state_of(*engine);
@@ -111,7 +109,7 @@ TEST(DeviceEngineStateTest, ALabelThatNoClassHasStopsTheStep) {
 }
 
 TEST(DeviceEngineStateTest, ABatchOfWeightZeroChangesNothing) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const auto engine = started_device_engine(net, engine_options(4, 4));
   TestBatch batch = make_batch(net, 4, 5);
   batch.weights.assign(4, 0.0f);
@@ -123,7 +121,7 @@ TEST(DeviceEngineStateTest, ABatchOfWeightZeroChangesNothing) {
 }
 
 TEST(DeviceEngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const std::vector<TensorInfo> table = parameter_table(net);
   std::vector<TensorUpdate> tensors(table.size(), {0.1f, 0.0f, false});
   for (size_t t = 0; t < 4; ++t) tensors[t].frozen = true;
@@ -160,7 +158,7 @@ TEST(DeviceEngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
 // The sum of a step without parts is in the buffer of its gradients, and a wire with error feedback
 // may fill it also where nothing was computed.
 TEST(DeviceEngineStateTest, TheSumOfAStepIsNoGradientOfTheNext) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   std::vector<TensorUpdate> tensors(parameter_table(net).size(), {0.1f, 0.0f, false});
   for (size_t t = 0; t < 4; ++t) tensors[t].frozen = true;
   const TestBatch batch = make_batch(net, 4, 7);
@@ -179,7 +177,7 @@ TEST(DeviceEngineStateTest, TheSumOfAStepIsNoGradientOfTheNext) {
 }
 
 TEST(DeviceEngineStateTest, AverageFollowsAndPullsAndIsEvaluated) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const TestBatch batch = make_batch(net, 4, 1);
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     const auto engine = started_device_engine(net, engine_options(4, 4, 1, precision));
@@ -207,7 +205,7 @@ TEST(DeviceEngineStateTest, AverageFollowsAndPullsAndIsEvaluated) {
 }
 
 TEST(DeviceEngineStateTest, AnEvaluationEngineGivesTheSameLogitsInLessMemory) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const auto trainer = started_device_engine(net, engine_options(4, 2));
   EngineOptions options = engine_options(4, 4);
   options.training = false;
@@ -223,7 +221,7 @@ TEST(DeviceEngineStateTest, AnEvaluationEngineGivesTheSameLogitsInLessMemory) {
 
 // A copied state counts from the next pass on, and so do the bf16 weights that are made of it.
 TEST(DeviceEngineStateTest, StatesAreCopiedFromAnotherEngine) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const TestBatch batch = make_batch(net, 4, 1), another = make_batch(net, 4, 2);
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     const EngineOptions options = engine_options(4, 4, 1, precision);
@@ -252,7 +250,7 @@ TEST(DeviceEngineStateTest, StatesAreCopiedFromAnotherEngine) {
 }
 
 TEST(DeviceEngineStateTest, AnEngineWithoutBatchesUpdatesLikeAnotherInLessMemory) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const TestBatch batch = make_batch(net, 4, 1);
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     EngineOptions options = engine_options(4, 4, 1, precision);

@@ -16,11 +16,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-NetSpec small_net() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
-
 Trained trained(const DeviceTuning& tuning, Precision precision, int micro_batch_size,
                 HostOpsState* state) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const auto engine =
       started_device_engine(net, engine_options(6, micro_batch_size, 1, precision), tuning, state);
   std::vector<TestBatch> batches;
@@ -53,7 +51,7 @@ TEST(DeviceEngineTest, GraphsLeaveTheSameBits) {
 // A convolution that also sums its output saves the following batch norm a pass; the training is
 // the same.
 TEST(DeviceEngineTest, SumsThatConvolutionsLeaveAreTheBatchNormsOwn) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const TestBatch batch = make_batch(net, 4, 3);
   const auto run = [&](bool summing) {
     HostOpsState state;
@@ -72,7 +70,7 @@ TEST(DeviceEngineTest, SumsThatConvolutionsLeaveAreTheBatchNormsOwn) {
 
 // A capture must not be the first run of a kernel: CUDA would load the kernel inside it.
 TEST(DeviceEngineTest, WhatIsThawedRunsOnceBeforeItIsCaptured) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const TestBatch batch = make_batch(net, 4, 7);
   std::vector<TensorUpdate> tensors(parameter_table(net).size(), {0.1f, 0.0f, false});
   UpdateArgs args;
@@ -103,15 +101,15 @@ TEST(DeviceEngineTest, WhatCannotBeCapturedIsQueuedPieceByPiece) {
   EXPECT_EQ(state.launches, 0);
   EXPECT_EQ(state.captures, 1);
   EXPECT_TRUE(queued == trained({}, Precision::fp32, 6, nullptr));
-  const TestBatch batch = make_batch(small_net(), 4, 1);  // must outlive the queued work
-  const auto engine = started_device_engine(small_net(), engine_options(4, 4), {}, &state);
+  const TestBatch batch = make_batch(small_airnet(), 4, 1);  // must outlive the queued work
+  const auto engine = started_device_engine(small_airnet(), engine_options(4, 4), {}, &state);
   for (int step = 0; step < 3; ++step) device_step(*engine, batch);
   EXPECT_THAT(engine->implementations(), ::testing::Contains("no graphs: captures are refused"));
 }
 
 // Graphs replay what they captured, but must use the new values of each step.
 TEST(DeviceEngineTest, EveryStepHasItsOwnRatesAndLabels) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const TestBatch batch = make_batch(net, 4, 3);
   const auto run = [&](float last_rate, const TestBatch& last) {
     const auto engine = started_device_engine(net, engine_options(4, 4));
@@ -136,7 +134,7 @@ TEST(DeviceEngineTest, EveryStepHasItsOwnRatesAndLabels) {
 
 // The shares of a mixed step are still in the device's memory in the next one.
 TEST(DeviceEngineTest, AMixedStepLeavesNothingToAPlainOne) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   EngineOptions options = engine_options(16, 16);
   options.label_smoothing = 0.2f;
   const TestBatch batch = make_batch(net, 16, 3);
@@ -150,7 +148,7 @@ TEST(DeviceEngineTest, AMixedStepLeavesNothingToAPlainOne) {
 }
 
 TEST(DeviceEngineTest, NothingWaitsForTheDeviceUntilMetricsAreAsked) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const TestBatch batch = make_batch(net, 4, 3);
   const auto engine = started_device_engine(net, engine_options(4, 4));
   std::binary_semaphore gate(0);
@@ -179,7 +177,7 @@ TEST(DeviceEngineTest, NothingWaitsForTheDeviceUntilMetricsAreAsked) {
 }
 
 TEST(DeviceEngineTest, AProfileNamesEveryStepAndChangesNoState) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   const TestBatch batch = make_batch(net, 4, 1);
   DeviceEngine engine(net, engine_options(4, 4), {}, host_device(), host_ops_factory());
   device_step(engine, batch);
@@ -201,7 +199,7 @@ TEST(DeviceEngineTest, AProfileNamesEveryStepAndChangesNoState) {
 }
 
 TEST(DeviceEngineTest, BadRequestsAreRefusedWithTheirNumbers) {
-  const NetSpec net = small_net();
+  const NetSpec net = small_airnet();
   EXPECT_THROW(make_device_engine(net, engine_options(10, 4)), std::invalid_argument);
   EngineOptions few = engine_options(8, 4);
   few.nominal_rows = 4;

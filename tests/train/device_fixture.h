@@ -10,6 +10,7 @@
 
 #include "tests/support/host_ops.h"
 #include "tests/train/engine_fixture.h"
+#include "train/model/models.h"
 
 namespace stoker {
 
@@ -20,6 +21,8 @@ std::unique_ptr<Engine> make_device_engine(const NetSpec& net, const EngineOptio
                                            HostOpsState* state = nullptr);
 // Returns the batch in the engine's memory, valid as long as `batch` or the program.
 BatchRows placed(Engine& engine, const TestBatch& batch);
+
+inline NetSpec small_airnet() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
 
 inline Device& host_device() {
   static const std::unique_ptr<Device> device = make_host_device();

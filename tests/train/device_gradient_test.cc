@@ -11,18 +11,18 @@
 namespace stoker {
 namespace {
 
-struct Case {
+struct NetCase {
   NetSpec net;
   int rows = 4;
   float label_smoothing = 0.1f;
   bool mixed = false, targets = false;
 };
 
-struct Gradients {
+struct CaseGradients {
   std::vector<double> engine, reference;
 };
 
-Gradients gradients_of(const Case& c, Precision precision) {
+CaseGradients gradients_of_case(const NetCase& c, Precision precision) {
   EngineOptions options = engine_options(c.rows, c.rows, 1, precision);
   options.label_smoothing = c.label_smoothing;
   const auto engine = make_device_engine(c.net, options);
@@ -45,14 +45,14 @@ Gradients gradients_of(const Case& c, Precision precision) {
   return {to_double(read_state(*engine, StateKind::momenta)), step.gradients};
 }
 
-void compare(const Case& c) {
+void compare_case(const NetCase& c) {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-    const Gradients g = gradients_of(c, precision);
+    const CaseGradients g = gradients_of_case(c, precision);
     expect_gradients(c.net, g.engine, g.reference, precision == Precision::fp32 ? 2e-5 : 0.2);
   }
 }
 
-double cosine(const Gradients& g) {
+double cosine_of_case(const CaseGradients& g) {
   const auto count = static_cast<int64_t>(g.engine.size());
   double product = 0;
   for (size_t i = 0; i < g.engine.size(); ++i) product += g.engine[i] * g.reference[i];
@@ -60,29 +60,31 @@ double cosine(const Gradients& g) {
 }
 
 TEST(DeviceGradientTest, Convolutions) {
-  compare({around("one", [](NetBuilder& n, int x) { return n.conv("c", x, 12, 1, 1, 0); })});
-  compare({around("strided", [](NetBuilder& n, int x) { return n.conv("c", x, 12, 3, 2, 1); })});
-  compare({around("seven", [](NetBuilder& n, int x) { return n.conv("c", x, 6, 7, 2, 3, true); })});
-  compare({around(
+  compare_case({around("one", [](NetBuilder& n, int x) { return n.conv("c", x, 12, 1, 1, 0); })});
+  compare_case(
+      {around("strided", [](NetBuilder& n, int x) { return n.conv("c", x, 12, 3, 2, 1); })});
+  compare_case(
+      {around("seven", [](NetBuilder& n, int x) { return n.conv("c", x, 6, 7, 2, 3, true); })});
+  compare_case({around(
       "valid", [](NetBuilder& n, int x) { return n.conv("c", x, 7, 2, 1, 0); }, 5)});
 }
 
 TEST(DeviceGradientTest, ActivationsOfTheirOwn) {
-  compare({around("relu", [](NetBuilder& n, int x) { return n.plain(OpKind::relu, x); })});
-  compare({around("gelu", [](NetBuilder& n, int x) { return n.plain(OpKind::gelu, x); })});
+  compare_case({around("relu", [](NetBuilder& n, int x) { return n.plain(OpKind::relu, x); })});
+  compare_case({around("gelu", [](NetBuilder& n, int x) { return n.plain(OpKind::gelu, x); })});
 }
 
 TEST(DeviceGradientTest, ActivationsBehindAConvolution) {
   for (const OpKind kind : {OpKind::relu, OpKind::tanh, OpKind::sigmoid}) {
-    compare({around("one", [=](NetBuilder& n, int x) {
+    compare_case({around("one", [=](NetBuilder& n, int x) {
       return n.plain(kind, n.conv("c", x, 12, 3, 1, 1, true));
     })});
     // The convolution has a second reader, so that the activation stays a node of its own.
-    compare({around("two", [=](NetBuilder& n, int x) {
+    compare_case({around("two", [=](NetBuilder& n, int x) {
       const int c = n.conv("c", x, 12, 3, 1, 1);
       return n.add(n.plain(kind, c), c);
     })});
-    compare({around("two readers", [=](NetBuilder& n, int x) {
+    compare_case({around("two readers", [=](NetBuilder& n, int x) {
       const int a = n.plain(kind, n.conv("c", x, 8, 3, 1, 1));
       return n.add(n.conv("d", a, 8, 1, 1, 0), a);
     })});
@@ -90,12 +92,12 @@ TEST(DeviceGradientTest, ActivationsBehindAConvolution) {
 }
 
 TEST(DeviceGradientTest, RectanglesAndFullyConnectedLayers) {
-  compare({around("rectangles", [](NetBuilder& n, int x) {
+  compare_case({around("rectangles", [](NetBuilder& n, int x) {
     x = n.conv("wide", x, 12, {7, 1}, 1, {3, 0});
     x = n.conv("high", x, 8, {1, 3}, 2, {0, 1});
     return n.conv("valid", x, 7, {2, 5}, 1, {1, 2});
   })});
-  compare({around("layers", [](NetBuilder& n, int x) {
+  compare_case({around("layers", [](NetBuilder& n, int x) {
     x = n.plain(OpKind::tanh, n.fully_connected("f", n.max_pool(x, 3, 3, 0), 24));
     return n.plain(OpKind::gelu, n.fully_connected("g", x, 13));
   })});
@@ -103,7 +105,7 @@ TEST(DeviceGradientTest, RectanglesAndFullyConnectedLayers) {
 
 TEST(DeviceGradientTest, BatchNormWithAndWithoutActivation) {
   for (const OpKind kind : {OpKind::batch_norm, OpKind::relu, OpKind::gelu}) {
-    compare({around("norm", [kind](NetBuilder& n, int x) {
+    compare_case({around("norm", [kind](NetBuilder& n, int x) {
       x = n.batch_norm("b", x, 1e-3f, 0.1f);
       if (kind != OpKind::batch_norm) x = n.plain(kind, x);
       return n.conv("c", x, 8, 3, 1, 1);
@@ -112,16 +114,17 @@ TEST(DeviceGradientTest, BatchNormWithAndWithoutActivation) {
 }
 
 TEST(DeviceGradientTest, Pools) {
-  compare({around("pool2", [](NetBuilder& n, int x) { return n.max_pool(x, 2, 2, 0); })});
-  compare({around("pool3", [](NetBuilder& n, int x) { return n.max_pool(x, 3, 2, 1); })});
-  compare({around("ceil", [](NetBuilder& n, int x) { return n.max_pool(x, 2, 2, 0, true); })});
-  compare({around("ceil 3", [](NetBuilder& n, int x) { return n.max_pool(x, 3, 2, 0, true); })});
+  compare_case({around("pool2", [](NetBuilder& n, int x) { return n.max_pool(x, 2, 2, 0); })});
+  compare_case({around("pool3", [](NetBuilder& n, int x) { return n.max_pool(x, 3, 2, 1); })});
+  compare_case({around("ceil", [](NetBuilder& n, int x) { return n.max_pool(x, 2, 2, 0, true); })});
+  compare_case(
+      {around("ceil 3", [](NetBuilder& n, int x) { return n.max_pool(x, 3, 2, 0, true); })});
 }
 
 TEST(DeviceGradientTest, AveragePools) {
   for (const int channels : {8, 7}) {
     const auto case_of = [=](const char* name, const Body& body) {
-      compare({around(name, body, channels)});
+      compare_case({around(name, body, channels)});
     };
     case_of("window", [](NetBuilder& n, int x) { return n.avg_pool(x, 3, 1, 1); });
     case_of("half", [](NetBuilder& n, int x) { return n.avg_pool(x, 2, 2, 0); });
@@ -135,11 +138,11 @@ TEST(DeviceGradientTest, AveragePools) {
 
 TEST(DeviceGradientTest, Concatenations) {
   for (const int channels : {8, 5}) {  // whole groups of a kernel's width, and parts of groups
-    compare({around("parts", [=](NetBuilder& n, int x) {
+    compare_case({around("parts", [=](NetBuilder& n, int x) {
       const int a = n.conv("a", x, channels, 1, 1, 0), b = n.conv("b", x, 2 * channels, 3, 1, 1);
       return n.conv("d", n.concat({a, b, n.conv("c", x, 3, 1, 1, 0)}), 8, 3, 1, 1);
     })});
-    compare({around("growing", [=](NetBuilder& n, int x) {
+    compare_case({around("growing", [=](NetBuilder& n, int x) {
       for (const char* name : {"1", "2", "3"}) {
         const int norm = n.batch_norm(std::string("n") + name, x, 1e-5f, 0.1f);
         x = n.concat({x, n.conv(name, n.plain(OpKind::relu, norm), channels, 3, 1, 1)});
@@ -147,15 +150,15 @@ TEST(DeviceGradientTest, Concatenations) {
       return x;
     })});
   }
-  compare({around("twice", [](NetBuilder& n, int x) { return n.concat({x, x}); })});
+  compare_case({around("twice", [](NetBuilder& n, int x) { return n.concat({x, x}); })});
 }
 
 TEST(DeviceGradientTest, Dropout) {
   for (const int channels : {8, 7}) {
-    compare({around(
+    compare_case({around(
         "pixels", [](NetBuilder& n, int x) { return n.conv("c", n.dropout(x, 0.4f), 8, 3, 1, 1); },
         channels)});
-    compare({around(
+    compare_case({around(
         "layers",
         [](NetBuilder& n, int x) {
           x = n.fully_connected("f", n.dropout(n.max_pool(x, 3, 3, 0), 0.5f), 40);
@@ -171,8 +174,8 @@ TEST(DeviceGradientTest, AuxiliaryHeads) {
     n.linear("aux.fc", n.adaptive_avg_pool(aux, {1, 1}), true, 1.0f, 0.3f);
     return n.conv("c", x, 8, 3, 1, 1);
   });
-  compare({net});
-  compare({net, 4, 0.1f, true});
+  compare_case({net});
+  compare_case({net, 4, 0.1f, true});
 }
 
 TEST(DeviceGradientTest, BinaryLossAndGrayInput) {
@@ -183,10 +186,10 @@ TEST(DeviceGradientTest, BinaryLossAndGrayInput) {
     const int x = builder.plain(OpKind::sigmoid, builder.conv("c", 0, 8, 3, 1, 1, true));
     builder.linear("fc", builder.adaptive_avg_pool(x, {1, 1}), true, 1.0f);
     const NetSpec net = builder.finish();
-    compare({net, 4, 0.0f});
-    compare({net, 4, 0.2f, true});
-    compare({net, 4, 0.0f, false, true});
-    compare({net, 4, 0.2f, false, true});
+    compare_case({net, 4, 0.0f});
+    compare_case({net, 4, 0.2f, true});
+    compare_case({net, 4, 0.0f, false, true});
+    compare_case({net, 4, 0.2f, false, true});
   }
 }
 
@@ -195,39 +198,39 @@ int branch_of(NetBuilder& n, int x, int channels, int stride) {
 }
 
 TEST(DeviceGradientTest, Residuals) {
-  compare({around("identity", [](NetBuilder& n, int x) {
+  compare_case({around("identity", [](NetBuilder& n, int x) {
     return n.plain(OpKind::relu, n.add(branch_of(n, x, 8, 1), x));
   })});
-  compare({around("identity, other side", [](NetBuilder& n, int x) {
+  compare_case({around("identity, other side", [](NetBuilder& n, int x) {
     return n.plain(OpKind::relu, n.add(x, branch_of(n, x, 8, 1)));
   })});
-  compare({around("no relu", [](NetBuilder& n, int x) {
+  compare_case({around("no relu", [](NetBuilder& n, int x) {
     const int sum = n.add(branch_of(n, x, 8, 1), x);
     return n.add(sum, n.plain(OpKind::relu, n.conv("r", sum, 8, 1, 1, 0)));
   })});
-  compare({around("projection", [](NetBuilder& n, int x) {
+  compare_case({around("projection", [](NetBuilder& n, int x) {
     const int shortcut = n.batch_norm("s", n.conv("d", x, 12, 1, 2, 0), 1e-5f, 0.1f);
     return n.plain(OpKind::relu, n.add(branch_of(n, x, 12, 2), shortcut));
   })});
-  compare({around("gelu of a sum", [](NetBuilder& n, int x) {
+  compare_case({around("gelu of a sum", [](NetBuilder& n, int x) {
     return n.plain(OpKind::gelu, n.add(branch_of(n, x, 8, 1), x));
   })});
-  compare({around("padded", [](NetBuilder& n, int x) {
+  compare_case({around("padded", [](NetBuilder& n, int x) {
     return n.plain(OpKind::relu, n.add(branch_of(n, x, 16, 2), n.pad_channels(x, 16, 2)));
   })});
 }
 
 TEST(DeviceGradientTest, SumsWithoutBatchNorm) {
-  compare({around("twice", [](NetBuilder& n, int x) {
+  compare_case({around("twice", [](NetBuilder& n, int x) {
     const int c = n.conv("c", x, 8, 3, 1, 1);
     return n.conv("d", n.add(c, c), 8, 1, 1, 0);
   })});
-  compare({around("after relu", [](NetBuilder& n, int x) {
+  compare_case({around("after relu", [](NetBuilder& n, int x) {
     const int left = n.plain(OpKind::relu, n.conv("l", x, 8, 3, 1, 1));
     const int right = n.plain(OpKind::relu, n.conv("r", x, 8, 3, 1, 1));
     return n.add(left, right);
   })});
-  compare({around("four readers", [](NetBuilder& n, int x) {
+  compare_case({around("four readers", [](NetBuilder& n, int x) {
     const int shared = n.plain(OpKind::relu, n.batch_norm("b", x, 1e-5f, 0.1f));
     const int a = n.conv("a", shared, 8, 1, 1, 0);
     const int b = n.plain(OpKind::gelu, n.conv("c", shared, 8, 3, 1, 1));
@@ -238,12 +241,12 @@ TEST(DeviceGradientTest, SumsWithoutBatchNorm) {
 // An addition that is not fused passes the same gradient to both inputs: the one that uses it first
 // must not overwrite it.
 TEST(DeviceGradientTest, AGradientThatTwoBlocksShare) {
-  compare({around("shared", [](NetBuilder& n, int x) {
+  compare_case({around("shared", [](NetBuilder& n, int x) {
     const int plain = n.plain(OpKind::relu, n.conv("p", x, 8, 3, 1, 1));
     const int block = n.plain(OpKind::relu, n.add(branch_of(n, x, 8, 1), x));
     return n.add(plain, block);
   })});
-  compare({around("shared by norms", [](NetBuilder& n, int x) {
+  compare_case({around("shared by norms", [](NetBuilder& n, int x) {
     const int left = n.plain(OpKind::relu, n.batch_norm("l", x, 1e-5f, 0.1f));
     const int right = n.plain(OpKind::relu, branch_of(n, x, 8, 1));
     return n.add(left, right);
@@ -251,7 +254,7 @@ TEST(DeviceGradientTest, AGradientThatTwoBlocksShare) {
 }
 
 TEST(DeviceGradientTest, TwoReadersOfAResidualBlock) {  // their gradients meet in the batch norm
-  compare({around("chain", [](NetBuilder& n, int x) {
+  compare_case({around("chain", [](NetBuilder& n, int x) {
     for (const char* name : {"p", "q", "r"}) {
       const std::string prefix = name;
       const int c = n.conv(prefix + ".c", x, 8, 3, 1, 1);
@@ -263,36 +266,36 @@ TEST(DeviceGradientTest, TwoReadersOfAResidualBlock) {  // their gradients meet 
 
 TEST(DeviceGradientTest, LossesAndMixes) {
   const NetSpec net = around("mix", [](NetBuilder& n, int x) { return n.plain(OpKind::gelu, x); });
-  compare({net, 4, 0.0f});
-  compare({net, 4, 0.4f});
-  compare({net, 4, 0.0f, true});
-  compare({net, 5, 0.3f, true});
+  compare_case({net, 4, 0.0f});
+  compare_case({net, 4, 0.4f});
+  compare_case({net, 4, 0.0f, true});
+  compare_case({net, 5, 0.3f, true});
 }
 
 TEST(DeviceGradientTest, WholeModels) {
-  EXPECT_GT(
-      cosine(gradients_of({make_net("airnet", {32, 32}, 10, {{8, 16, 16}})}, Precision::fp32)),
-      0.9999);
-  EXPECT_GT(
-      cosine(gradients_of({make_net("airnet", {32, 32}, 10, {{8, 16, 16}})}, Precision::bf16)),
-      0.95);
-  EXPECT_GT(
-      cosine(gradients_of({make_net("resnet20", {16, 16}, 10, {{8, 16, 32}})}, Precision::fp32)),
-      0.9999);
-  EXPECT_GT(
-      cosine(gradients_of({make_net("resnet18", {33, 33}, 7, {{8, 8, 16, 16}})}, Precision::fp32)),
-      0.9999);
-  EXPECT_GT(
-      cosine(gradients_of({make_net("resnet50", {32, 32}, 7, {{4, 4, 8, 8}})}, Precision::fp32)),
-      0.9999);
+  EXPECT_GT(cosine_of_case(gradients_of_case({make_net("airnet", {32, 32}, 10, {{8, 16, 16}})},
+                                             Precision::fp32)),
+            0.9999);
+  EXPECT_GT(cosine_of_case(gradients_of_case({make_net("airnet", {32, 32}, 10, {{8, 16, 16}})},
+                                             Precision::bf16)),
+            0.95);
+  EXPECT_GT(cosine_of_case(gradients_of_case({make_net("resnet20", {16, 16}, 10, {{8, 16, 32}})},
+                                             Precision::fp32)),
+            0.9999);
+  EXPECT_GT(cosine_of_case(gradients_of_case({make_net("resnet18", {33, 33}, 7, {{8, 8, 16, 16}})},
+                                             Precision::fp32)),
+            0.9999);
+  EXPECT_GT(cosine_of_case(gradients_of_case({make_net("resnet50", {32, 32}, 7, {{4, 4, 8, 8}})},
+                                             Precision::fp32)),
+            0.9999);
   const auto small = [](const char* name, Size size, const std::vector<int>& widths) {
-    return Case{make_net(name, size, 7, {widths})};
+    return NetCase{make_net(name, size, 7, {widths})};
   };
-  for (const Case& c :
+  for (const NetCase& c :
        {small("alexnet", {64, 64}, {16, 24, 16, 16, 16, 32}),
         small("vgg16", {32, 32}, {8, 16, 16, 16, 16, 32}), small("densenet40", {16, 16}, {16, 4}),
-        Case{make_net("mlp41m", {100, 80}, 2, {{40, 30, 20, 10}})}}) {
-    EXPECT_GT(cosine(gradients_of(c, Precision::fp32)), 0.9999) << c.net.name;
+        NetCase{make_net("mlp41m", {100, 80}, 2, {{40, 30, 20, 10}})}}) {
+    EXPECT_GT(cosine_of_case(gradients_of_case(c, Precision::fp32)), 0.9999) << c.net.name;
   }
 }
 

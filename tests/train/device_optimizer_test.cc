@@ -9,9 +9,6 @@
 namespace stoker {
 namespace {
 
-constexpr OptimizerKind kKinds[] = {OptimizerKind::sgd, OptimizerKind::lars, OptimizerKind::adam,
-                                    OptimizerKind::adamw};
-
 class DeviceOptimizerTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -19,28 +16,22 @@ class DeviceOptimizerTest : public ::testing::Test {
   }
 };
 
-void gradients_of(Engine& engine, const TestBatch& batch) {
+void device_gradients(Engine& engine, const TestBatch& batch) {
   engine.forward_backward(placed(engine, batch));
   engine.stream()->synchronize();  // the batch may end before the work does
-}
-
-OptimizerSpec clipping(OptimizerKind kind) {
-  OptimizerSpec optimizer = with_optimizer({}, kind);
-  optimizer.clip_norm = 0.3;
-  return optimizer;
 }
 
 TEST_F(DeviceOptimizerTest, FourStepsArePyTorchs) {
   const auto make = [](const NetSpec& net, const EngineOptions& options) {
     return make_device_engine(net, options);
   };
-  compare_optimizers_with_pytorch(make, gradients_of);
+  compare_optimizers_with_pytorch(make, device_gradients);
 }
 
 // A tensor of several chunks, whose squares are added up in two stages.
 TEST_F(DeviceOptimizerTest, LongTensorsAreThePlainLoops) {
   const NetSpec net = make_net("airnet", {32, 32}, 10, {{16, 32, 32}});
-  for (const OptimizerKind kind : kKinds) {
+  for (const OptimizerKind kind : kOptimizerKinds) {
     const OptimizerSpec optimizer = clipping(kind);
     const EngineOptions options = engine_options_for(optimizer, 4, 2);
     const auto run = [&](const std::unique_ptr<Engine>& engine, const auto& gradients) {
@@ -52,9 +43,10 @@ TEST_F(DeviceOptimizerTest, LongTensorsAreThePlainLoops) {
       engine.forward_backward(batch.rows());
       engine.stream()->synchronize();
     };
-    const Trained first = run(make_device_engine(net, options), gradients_of);
+    const Trained first = run(make_device_engine(net, options), device_gradients);
     const Trained loops = run(make_loop_engine(net, options), on_host);
-    EXPECT_TRUE(first == run(make_device_engine(net, options), gradients_of)) << to_string(kind);
+    EXPECT_TRUE(first == run(make_device_engine(net, options), device_gradients))
+        << to_string(kind);
     EXPECT_LT(relative_distance(first.parameters, loops.parameters), 2e-5) << to_string(kind);
     EXPECT_LT(relative_distance(first.momenta, loops.momenta), 1e-3) << to_string(kind);
   }
@@ -131,7 +123,7 @@ TEST_F(DeviceOptimizerTest, PartsOfABatchGiveTheBitsOfTheWholeBatch) {
 TEST_F(DeviceOptimizerTest, AServerUpdatesForReplicas) {
   const NetSpec net = tiny_net();
   const TestBatch batch = make_batch(net, 6, 9);
-  for (const OptimizerKind kind : kKinds) {
+  for (const OptimizerKind kind : kOptimizerKinds) {
     const OptimizerSpec optimizer = clipping(kind);
     const EngineOptions options = engine_options_for(optimizer, 6, 6, 1, Precision::bf16);
     const auto trained = started_device_engine(net, options),
@@ -143,10 +135,10 @@ TEST_F(DeviceOptimizerTest, AServerUpdatesForReplicas) {
         replica->copy_state(state, server->device_state(state));
       }
     };
-    train_with(*trained, optimizer, 6, gradients_of);
+    train_with(*trained, optimizer, 6, device_gradients);
     train_with(*server, optimizer, 6, [&](Engine& updated, const TestBatch& each) {
       pull();
-      gradients_of(*replica, each);
+      device_gradients(*replica, each);
       const std::span<float> sum = updated.reduced_gradients();
       updated.stream()->copy(sum.data(), replica->reduced_gradients().data(), sum.size_bytes(),
                              CopyKind::device_to_device);
@@ -166,13 +158,13 @@ TEST_F(DeviceOptimizerTest, AServerUpdatesForReplicas) {
 TEST_F(DeviceOptimizerTest, CopiesInBf16FollowTheWeights) {
   const NetSpec net = tiny_net();
   const TestBatch batch = make_batch(net, 6, 9);
-  for (const OptimizerKind kind : kKinds) {
+  for (const OptimizerKind kind : kOptimizerKinds) {
     OptimizerSpec optimizer = clipping(kind);
     optimizer.learning_rate = 0.1;
     const EngineOptions options = engine_options_for(optimizer, 6, 6, 1, Precision::bf16);
     const auto trained = started_device_engine(net, options),
                fresh = make_device_engine(net, options);
-    train_with(*trained, optimizer, 6, gradients_of);
+    train_with(*trained, optimizer, 6, device_gradients);
     for (const StateKind state : {StateKind::parameters, StateKind::statistics}) {
       fresh->write(state, read_state(*trained, state));
     }
@@ -186,14 +178,14 @@ TEST_F(DeviceOptimizerTest, CopiesInBf16FollowTheWeights) {
 TEST_F(DeviceOptimizerTest, ANumberThatIsNotFiniteChangesNothing) {
   const NetSpec net = tiny_net();
   const TestBatch batch = make_batch(net, 6, 9);
-  for (const OptimizerKind kind : kKinds) {
+  for (const OptimizerKind kind : kOptimizerKinds) {
     const OptimizerSpec optimizer = clipping(kind);
     const auto engine = started_device_engine(net, engine_options_for(optimizer, 6, 6));
-    train_with(*engine, optimizer, 6, gradients_of);
+    train_with(*engine, optimizer, 6, device_gradients);
     const Trained before = state_of(*engine);
     TestBatch wrong = batch;
     wrong.labels[0] = net.classes;
-    gradients_of(*engine, wrong);
+    device_gradients(*engine, wrong);
     const std::vector<TensorUpdate> tensors(parameter_table(net).size(), {0.1f, 0.0f, false});
     UpdateArgs args;
     args.tensors = tensors;

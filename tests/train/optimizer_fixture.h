@@ -36,6 +36,15 @@ inline EngineOptions engine_options_for(const OptimizerSpec& optimizer, int rows
 // Runs forward, backward and the sum of the gradients.
 using Gradients = std::function<void(Engine&, const TestBatch&)>;
 
+constexpr OptimizerKind kOptimizerKinds[] = {OptimizerKind::sgd, OptimizerKind::lars,
+                                             OptimizerKind::adam, OptimizerKind::adamw};
+
+inline OptimizerSpec clipping(OptimizerKind kind) {
+  OptimizerSpec optimizer = with_optimizer({}, kind);
+  optimizer.clip_norm = 0.3;
+  return optimizer;
+}
+
 constexpr int kOptimizerSteps = 4;
 
 // Trains for kOptimizerSteps steps, in which the rate rises linearly. No tensor is frozen but those

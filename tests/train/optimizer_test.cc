@@ -10,32 +10,23 @@
 namespace stoker {
 namespace {
 
-constexpr OptimizerKind kKinds[] = {OptimizerKind::sgd, OptimizerKind::lars, OptimizerKind::adam,
-                                    OptimizerKind::adamw};
-
-void gradients_of(Engine& engine, const TestBatch& batch) {
+void engine_gradients(Engine& engine, const TestBatch& batch) {
   engine.forward_backward(batch.rows());
   reduce(engine);
 }
 
-OptimizerSpec clipping(OptimizerKind kind) {
-  OptimizerSpec optimizer = with_optimizer({}, kind);
-  optimizer.clip_norm = 0.3;
-  return optimizer;
-}
-
 TEST(OptimizerTest, FourStepsArePyTorchs) {
-  compare_optimizers_with_pytorch(make_cpu_engine, gradients_of);
+  compare_optimizers_with_pytorch(make_cpu_engine, engine_gradients);
 }
 
 // Tensors that are longer than a chunk, and more workers than one.
 TEST(OptimizerTest, BitsDoNotDependOnTheWorkers) {
   const NetSpec net = make_net("airnet", {32, 32}, 10);
-  for (const OptimizerKind kind : kKinds) {
+  for (const OptimizerKind kind : kOptimizerKinds) {
     const OptimizerSpec optimizer = clipping(kind);
     const auto run = [&](int workers) {
       const auto engine = started_engine(net, engine_options_for(optimizer, 6, 2, workers));
-      train_with(*engine, optimizer, 6, gradients_of);
+      train_with(*engine, optimizer, 6, engine_gradients);
       return state_of(*engine);
     };
     EXPECT_TRUE(run(1) == run(3)) << to_string(kind);
@@ -48,7 +39,7 @@ TEST(OptimizerTest, PartsOfABatchGiveTheBitsOfTheWholeBatch) {
   const OptimizerSpec optimizer = clipping(OptimizerKind::sgd);
   const EngineOptions whole = engine_options_for(optimizer, 12, 2, 2);
   const auto one = started_engine(net, whole);
-  train_with(*one, optimizer, 12, gradients_of);
+  train_with(*one, optimizer, 12, engine_gradients);
   for (const int parts : {2, 3, 6}) {
     EngineOptions options = whole;
     options.rows = 12 / parts;
@@ -91,23 +82,23 @@ TEST(OptimizerTest, SecondMomentsAreThereOnlyForAdam) {
 TEST(OptimizerTest, AnEngineRefusesAnUpdateThatItWasNotMadeFor) {
   const NetSpec net = tiny_net();
   const auto engine = make_cpu_engine(net, engine_options(6, 6));
-  EXPECT_THROW(train_with(*engine, with_optimizer({}, OptimizerKind::adam), 6, gradients_of),
+  EXPECT_THROW(train_with(*engine, with_optimizer({}, OptimizerKind::adam), 6, engine_gradients),
                std::invalid_argument);
-  EXPECT_THROW(train_with(*engine, clipping(OptimizerKind::sgd), 6, gradients_of),
+  EXPECT_THROW(train_with(*engine, clipping(OptimizerKind::sgd), 6, engine_gradients),
                std::invalid_argument);
 }
 
 // Frozen tensors keep their values and their moments, and their gradients do not count in norms.
 TEST(OptimizerTest, FrozenTensorsDoNotCount) {
   const NetSpec net = tiny_net();
-  for (const OptimizerKind kind : kKinds) {
+  for (const OptimizerKind kind : kOptimizerKinds) {
     const OptimizerSpec optimizer = clipping(kind);
     std::vector<float> after[2];
     for (const bool huge : {false, true}) {
       const auto engine = started_engine(net, engine_options_for(optimizer, 6, 6));
       const std::vector<float> before = read_state(*engine, StateKind::parameters);
       const auto gradients = [&](Engine& e, const TestBatch& batch) {
-        gradients_of(e, batch);
+        engine_gradients(e, batch);
         if (huge) e.reduced_gradients()[0] = 1e6f;
       };
       train_with(*engine, optimizer, 6, gradients, {0});
@@ -125,7 +116,7 @@ TEST(OptimizerTest, LarsMovesWeightsThatAreZero) {
   const NetSpec net = tiny_net();
   OptimizerSpec optimizer = with_optimizer({}, OptimizerKind::lars);
   const auto engine = make_cpu_engine(net, engine_options_for(optimizer, 6, 6));
-  train_with(*engine, optimizer, 6, gradients_of);  // all parameters are 0
+  train_with(*engine, optimizer, 6, engine_gradients);  // all parameters are 0
   for (const float value : read_state(*engine, StateKind::parameters)) {
     EXPECT_TRUE(std::isfinite(value));
   }
