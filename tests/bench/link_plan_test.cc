@@ -84,19 +84,19 @@ TEST(ModelWork, TheLargestBatchFallsWithWhatSlotsTake) {
   EXPECT_GT(largest_gpu_batch(make_net("inception_v3", {299, 299}, 1000), kMemory, 2 * row), 16);
 }
 
-LinkPlanDemand demand(int gpus) {
-  LinkPlanDemand demand;
-  for (int count = 1; count <= gpus; ++count) demand.counts.push_back(count);
-  demand.rate = 100;
-  demand.batch = 56;
-  demand.row_bytes = 224 * 224 * 3;
-  demand.parts = even_parts(25'000'000, 25 * kMiB);
-  return demand;
+LinkPlanDemand links_demand(int gpus) {
+  LinkPlanDemand links_demand;
+  for (int count = 1; count <= gpus; ++count) links_demand.counts.push_back(count);
+  links_demand.rate = 100;
+  links_demand.batch = 56;
+  links_demand.row_bytes = 224 * 224 * 3;
+  links_demand.parts = even_parts(25'000'000, 25 * kMiB);
+  return links_demand;
 }
 
 TEST(LinkPlan, PredictsScalingSlotsAndSlices) {
   Report report;
-  LinkPlanDemand wanted = demand(7);
+  LinkPlanDemand wanted = links_demand(7);
   wanted.reductions = {ReduceKind::nccl, ReduceKind::server};
   wanted.wires = {GradWire::fp32, GradWire::bf16};
   add_link_plan(find_machine("7gforce"), wanted, report);
@@ -136,8 +136,9 @@ TEST(LinkPlan, PredictsScalingSlotsAndSlices) {
 
 TEST(LinkPlan, RefusesWhatTheMachineHasNot) {
   Report report;
-  EXPECT_THROW(add_link_plan(find_machine("4xm60"), demand(5), report), std::invalid_argument);
-  LinkPlanDemand small = demand(4);
+  EXPECT_THROW(add_link_plan(find_machine("4xm60"), links_demand(5), report),
+               std::invalid_argument);
+  LinkPlanDemand small = links_demand(4);
   small.batch = 3;
   EXPECT_THROW(add_link_plan(find_machine("4xm60"), small, report), std::invalid_argument);
 }

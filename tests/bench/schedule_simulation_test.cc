@@ -40,9 +40,9 @@ SchedulePrediction predict(const LinkMachine& machine, const TrainingWork& work,
   return predict_schedule(machine, work, options);
 }
 
-const LinkLoad& load(const SchedulePrediction& prediction, const std::string& name) {
-  for (const LinkLoad& load : prediction.links) {
-    if (load.name == name) return load;
+const LinkLoad& load_schedule(const SchedulePrediction& prediction, const std::string& name) {
+  for (const LinkLoad& load_schedule : prediction.links) {
+    if (load_schedule.name == name) return load_schedule;
   }
   throw std::out_of_range(name);
 }
@@ -73,8 +73,8 @@ TEST(Schedule, ResidentBatchesCostNothing) {
   options.reduce = ReduceKind::none;
   const SchedulePrediction prediction = predict(machine(2), work(), options);
   EXPECT_NEAR(prediction.images_per_second, 2000, 2000 * kRelative);
-  EXPECT_EQ(load(prediction, "link0").down_bytes, 0);
-  EXPECT_EQ(load(prediction, "host memory").down_bytes, 0);
+  EXPECT_EQ(load_schedule(prediction, "link0").down_bytes, 0);
+  EXPECT_EQ(load_schedule(prediction, "host memory").down_bytes, 0);
 }
 
 TEST(Schedule, CopyBoundStepsTakeTheCopysTime) {
@@ -83,7 +83,7 @@ TEST(Schedule, CopyBoundStepsTakeTheCopysTime) {
   const SchedulePrediction prediction = predict(machine(1), fast, {.slots = 2});
   EXPECT_NEAR(prediction.step_seconds, 0.02, 0.02 * kRelative);
   EXPECT_NEAR(prediction.gap_seconds, 0.015, 0.015 * kRelative);
-  EXPECT_NEAR(load(prediction, "link0").busy, 1, 1e-9);
+  EXPECT_NEAR(load_schedule(prediction, "link0").busy, 1, 1e-9);
 }
 
 TEST(Schedule, ASharedSwitchHalvesTheBandwidth) {
@@ -95,8 +95,8 @@ TEST(Schedule, ASharedSwitchHalvesTheBandwidth) {
   for (MachineGpu& gpu : shared.gpus) gpu.path.push_back(2);
   const SchedulePrediction prediction = predict(shared, fast, {.reduce = ReduceKind::none});
   EXPECT_NEAR(prediction.step_seconds, 0.04, 0.04 * kRelative);
-  EXPECT_DOUBLE_EQ(load(prediction, "switch").down_bytes, 4e7);
-  EXPECT_DOUBLE_EQ(load(prediction, "link1").down_bytes, 2e7);
+  EXPECT_DOUBLE_EQ(load_schedule(prediction, "switch").down_bytes, 4e7);
+  EXPECT_DOUBLE_EQ(load_schedule(prediction, "link1").down_bytes, 2e7);
 }
 
 TEST(Schedule, TheSlowestDecoderLimits) {
@@ -119,7 +119,7 @@ TEST(Schedule, TheHostsMemoryLimitsAllGpusTogether) {
   // Two batches of 100 rows: files twice 1e5, pixels 2e5 written and read.
   const SchedulePrediction prediction = predict(slow, work(), options);
   EXPECT_NEAR(prediction.step_seconds, 2 * 100 * 6e5 / 1e9, 1e-9);
-  EXPECT_NEAR(load(prediction, "host memory").down_bytes, 2 * 100 * 6e5, 1e-3);
+  EXPECT_NEAR(load_schedule(prediction, "host memory").down_bytes, 2 * 100 * 6e5, 1e-3);
 }
 
 // 2 (n - 1) / n of the gradients cross every link in each direction.
@@ -130,15 +130,15 @@ TEST(Schedule, ARingMovesItsShareOverEveryLink) {
     const SchedulePrediction prediction =
         predict(machine(gpus), late, {.reduce = ReduceKind::nccl});
     const double bytes = 2.0 * (gpus - 1) / gpus * 4 * kFloats;
-    EXPECT_NEAR(load(prediction, "link1").up_bytes, bytes, 1) << gpus;
-    EXPECT_NEAR(load(prediction, "link1").down_bytes, bytes + 2e7, 1) << gpus;
+    EXPECT_NEAR(load_schedule(prediction, "link1").up_bytes, bytes, 1) << gpus;
+    EXPECT_NEAR(load_schedule(prediction, "link1").down_bytes, bytes + 2e7, 1) << gpus;
     // In one bucket the sum begins when the backward pass ends. The next copy shares the link, so
     // it may take that much longer.
     EXPECT_GE(prediction.exchange_seconds, bytes / 1e9 * (1 - kRelative)) << gpus;
     EXPECT_LE(prediction.exchange_seconds, bytes / 1e9 + 0.02 + 1e-9) << gpus;
     const SchedulePrediction half =
         predict(machine(gpus), late, {.reduce = ReduceKind::nccl, .wire = GradWire::bf16});
-    EXPECT_NEAR(load(half, "link1").up_bytes, bytes / 2, 1) << gpus;
+    EXPECT_NEAR(load_schedule(half, "link1").up_bytes, bytes / 2, 1) << gpus;
   }
 }
 
@@ -182,12 +182,12 @@ TEST(Schedule, ThroughTheHostGradientsGoThereAndBack) {
   const SchedulePrediction prediction =
       predict(two, work(1'000'000), {.slots = 0, .reduce = ReduceKind::host});
   EXPECT_NEAR(prediction.exchange_seconds, 0.004 + 16e6 / 100e9 + 0.004, 1e-9);
-  EXPECT_NEAR(load(prediction, "link0").up_bytes, 4e6, 1e-3);
-  EXPECT_NEAR(load(prediction, "link0").down_bytes, 4e6 + 2e7, 1e-3);
+  EXPECT_NEAR(load_schedule(prediction, "link0").up_bytes, 4e6, 1e-3);
+  EXPECT_NEAR(load_schedule(prediction, "link0").down_bytes, 4e6 + 2e7, 1e-3);
   // Copies between GPU and host are in fp32 on any wire.
   const SchedulePrediction one_bit = predict(
       two, work(1'000'000), {.slots = 0, .reduce = ReduceKind::host, .wire = GradWire::one_bit});
-  EXPECT_NEAR(load(one_bit, "link0").up_bytes, 4e6, 1e-3);
+  EXPECT_NEAR(load_schedule(one_bit, "link0").up_bytes, 4e6, 1e-3);
 }
 
 // In pieces of 8 MiB, the sum of one runs while the next is copied. With encoded gradients all come
@@ -236,8 +236,8 @@ TEST(Schedule, AServerGetsTheWiresBytesAndGivesWeightsBack) {
       predict(machine(2), work(1 << 20),
               {.slots = 0, .reduce = ReduceKind::server, .wire = GradWire::int8});
   const double pushed = (1 << 20) + 4.0 * ((1 << 20) / 1024);  // a scale per 1024 values
-  EXPECT_NEAR(load(prediction, "link0").up_bytes, pushed, 1e-3);
-  EXPECT_NEAR(load(prediction, "link0").down_bytes, 4.0 * (1 << 20) + 2e7, 1e-3);
+  EXPECT_NEAR(load_schedule(prediction, "link0").up_bytes, pushed, 1e-3);
+  EXPECT_NEAR(load_schedule(prediction, "link0").down_bytes, 4.0 * (1 << 20) + 2e7, 1e-3);
   EXPECT_NEAR(prediction.exchange_seconds, (pushed + 4.0 * (1 << 20)) / 1e9, 1e-6);
 }
 
@@ -247,9 +247,9 @@ TEST(Schedule, AServerOnTheFirstGpuSharesItsLink) {
   buckets.parts.assign(4, {0.25, 1'000'000});
   const SchedulePrediction prediction =
       predict(machine(3), buckets, {.slots = 0, .reduce = ReduceKind::server_device});
-  EXPECT_NEAR(load(prediction, "link0").up_bytes, 2 * 16e6, 1e-3);
-  EXPECT_NEAR(load(prediction, "link0").down_bytes, 2 * 16e6 + 2e7, 1e-3);
-  EXPECT_NEAR(load(prediction, "link1").up_bytes, 16e6, 1e-3);
+  EXPECT_NEAR(load_schedule(prediction, "link0").up_bytes, 2 * 16e6, 1e-3);
+  EXPECT_NEAR(load_schedule(prediction, "link0").down_bytes, 2 * 16e6 + 2e7, 1e-3);
+  EXPECT_NEAR(load_schedule(prediction, "link1").up_bytes, 16e6, 1e-3);
   // 8 ms for the last bucket's two pushes, 32 ms for the two pulls. The first GPU pulls nothing and
   // is ahead by that time, but waits for the others' next gradients.
   EXPECT_NEAR(prediction.exchange_seconds, 0.008 + 0.032, 1e-9);
@@ -268,17 +268,17 @@ TEST(Schedule, WhereABatchIsCutDecidesTheBytes) {
   options.slice = SlicePlace::first_device;
   const SchedulePrediction first = predict(four, work(), options);
   for (const char* link : {"link0", "link3"}) {
-    EXPECT_DOUBLE_EQ(load(host, link).down_bytes, 2e7) << link;
-    EXPECT_DOUBLE_EQ(load(each, link).down_bytes, 8e7) << link;
+    EXPECT_DOUBLE_EQ(load_schedule(host, link).down_bytes, 2e7) << link;
+    EXPECT_DOUBLE_EQ(load_schedule(each, link).down_bytes, 8e7) << link;
   }
-  EXPECT_DOUBLE_EQ(load(first, "link0").down_bytes, 8e7);
-  EXPECT_DOUBLE_EQ(load(first, "link0").up_bytes, 6e7);  // the parts of the other three
-  EXPECT_DOUBLE_EQ(load(first, "link3").down_bytes, 2e7);
+  EXPECT_DOUBLE_EQ(load_schedule(first, "link0").down_bytes, 8e7);
+  EXPECT_DOUBLE_EQ(load_schedule(first, "link0").up_bytes, 6e7);  // the parts of the other three
+  EXPECT_DOUBLE_EQ(load_schedule(first, "link3").down_bytes, 2e7);
   // 80 ms of copies hide behind steps of 100 ms.
   EXPECT_NEAR(each.images_per_second, 4000, 4000 * kRelative);
   // Decoding and the host's memory serve one batch, whoever cuts it.
-  EXPECT_DOUBLE_EQ(load(host, "host memory").down_bytes, 4 * 4e7);
-  EXPECT_DOUBLE_EQ(load(each, "host memory").down_bytes, 8e7 + 4 * 8e7);
+  EXPECT_DOUBLE_EQ(load_schedule(host, "host memory").down_bytes, 4 * 4e7);
+  EXPECT_DOUBLE_EQ(load_schedule(each, "host memory").down_bytes, 8e7 + 4 * 8e7);
 }
 
 // The first GPU's only slot is free when the others have their parts.

@@ -18,13 +18,13 @@ using Bytes = AvifBytes;
 
 constexpr Size kSize{23, 17};
 
-Bytes golden(const std::string& name) {
+Bytes golden_avif(const std::string& name) {
   return read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/avifs/" + name);
 }
 
 // Decodes all of a picture of up to 4,096 pixels, as far as the header allows.
-DecodeStatus decode(const Bytes& file, std::vector<uint8_t>* pixels = nullptr,
-                    int64_t max_pixels = 1'000'000) {
+DecodeStatus decode_avif(const Bytes& file, std::vector<uint8_t>* pixels = nullptr,
+                         int64_t max_pixels = 1'000'000) {
   ImageDecoder decoder({.max_pixels = max_pixels});
   ImageInfo info;
   const DecodeStatus status = decoder.info(file, info);
@@ -44,7 +44,7 @@ DecodeStatus check(const Bytes& file) {
 }
 
 AvifParts parts_of(const std::string& name) {
-  const Bytes file = golden(name);
+  const Bytes file = golden_avif(name);
   return AvifParts(content_of(file, "mdat"), kSize, content_of(file, "av1C"));
 }
 AvifParts plain_parts() { return parts_of("420_full.avif"); }
@@ -57,21 +57,21 @@ Bytes repeated(const Bytes& bytes, int count) {
 
 TEST(Avif, InfoNeedsNoLibavif) {
   ImageInfo info;
-  ASSERT_TRUE(ImageDecoder().info(golden("turned_1_rgb.avif"), info).ok());
+  ASSERT_TRUE(ImageDecoder().info(golden_avif("turned_1_rgb.avif"), info).ok());
   EXPECT_EQ(info.format, ImageFormat::avif);
   EXPECT_EQ(info.size, kSize);
   EXPECT_EQ(info.orientation, 8);
   ASSERT_TRUE(
-      ImageDecoder({.exif = ExifPolicy::apply}).info(golden("turned_1_rgb.avif"), info).ok());
+      ImageDecoder({.exif = ExifPolicy::apply}).info(golden_avif("turned_1_rgb.avif"), info).ok());
   EXPECT_EQ(info.size, (Size{17, 23}));
 }
 
 // The turned picture is what exif_transpose() makes of it.
 TEST(Avif, TurnsByItsOwnOrientation) {
   if (!STOKER_HAS_AVIF) GTEST_SKIP() << "this build has no libavif";
-  const Bytes file = golden("turned_1_rgb.avif");  // a quarter to the left
+  const Bytes file = golden_avif("turned_1_rgb.avif");  // a quarter to the left
   std::vector<uint8_t> stored;
-  ASSERT_TRUE(decode(file, &stored).ok());
+  ASSERT_TRUE(decode_avif(file, &stored).ok());
   ImageDecoder turning({.exif = ExifPolicy::apply});
   Pixels out({17, 23});
   ASSERT_TRUE(turning.decode(file, plain_crop({0, 0, 17, 23}), out.view()).ok());
@@ -87,20 +87,20 @@ TEST(Avif, FilesPutTogetherHereAreThoseOfTheGoldenFile) {
   EXPECT_EQ(check(plain_parts().file()).message, "");
   if (!STOKER_HAS_AVIF) GTEST_SKIP() << "this build has no libavif";
   std::vector<uint8_t> expected, found;
-  ASSERT_TRUE(decode(golden("420_full.avif"), &expected).ok());
-  ASSERT_TRUE(decode(plain_parts().file(), &found).ok());
+  ASSERT_TRUE(decode_avif(golden_avif("420_full.avif"), &expected).ok());
+  ASSERT_TRUE(decode_avif(plain_parts().file(), &found).ok());
   EXPECT_EQ(found, expected);
 }
 
 TEST(Avif, EveryTruncationIsSeen) {
-  const Bytes longer = golden("420_full.avif") + be32(99) + avif_text("free");
-  EXPECT_EQ(decode(longer).code, DecodeCode::truncated);
+  const Bytes longer = golden_avif("420_full.avif") + be32(99) + avif_text("free");
+  EXPECT_EQ(decode_avif(longer).code, DecodeCode::truncated);
   for (const char* name : {"420_full.avif", "444_full_alpha.avif", "turned_1_mirror_0_rgb.avif",
                            "icc.avif", "grid_420_8_rgba.avif"}) {
-    const Bytes file = golden(name);
+    const Bytes file = golden_avif(name);
     for (size_t size = 12; size < file.size(); size += size < 1000 ? 1 : 97) {
       const DecodeStatus status =
-          decode({file.begin(), file.begin() + static_cast<ptrdiff_t>(size)});
+          decode_avif({file.begin(), file.begin() + static_cast<ptrdiff_t>(size)});
       ASSERT_EQ(status.code, DecodeCode::truncated) << name << " " << size << status.message;
     }
   }
@@ -112,7 +112,7 @@ TEST(Avif, FlippedBitsDoNoHarm) {
   ImageDecoder used({.max_pixels = 100'000});
   testing::internal::CaptureStderr();
   for (const char* name : {"420_full.avif", "444_10_multiplied.avif"}) {
-    const Bytes file = golden(name);
+    const Bytes file = golden_avif(name);
     int read = 0;
     for (size_t bit = 0; bit < 8 * file.size(); bit += 1 + bit % 3) {
       Bytes flipped = file;
@@ -183,8 +183,8 @@ TEST(Avif, BoxesInOtherFormsAreTheSameFile) {
     EXPECT_EQ(check(files[i].file()).message, "") << i;
     if (!STOKER_HAS_AVIF) continue;
     std::vector<uint8_t> expected, found;
-    ASSERT_TRUE(decode(plain_parts().file(), &expected).ok());
-    const DecodeStatus status = decode(files[i].file(), &found);
+    ASSERT_TRUE(decode_avif(plain_parts().file(), &expected).ok());
+    const DecodeStatus status = decode_avif(files[i].file(), &found);
     ASSERT_TRUE(status.ok()) << i << status.message;
     EXPECT_EQ(found, expected) << i;
   }
@@ -203,7 +203,7 @@ TEST(Avif, Bombs) {
   const auto bomb = [&](const char* name, DecodeCode code, const char* says = "") -> AvifParts& {
     return bombs.emplace_back(Bomb{name, code, says}).parts;
   };
-  const Bytes coding = avif_box("av1C", content_of(golden("420_full.avif"), "av1C"));
+  const Bytes coding = avif_box("av1C", content_of(golden_avif("420_full.avif"), "av1C"));
   const auto place = [](uint32_t sizes, const Bytes& rest) {
     return avif_full_box("iloc", 0, be16(sizes) + be16(1) + be16(1) + be16(0) + rest);
   };
@@ -300,7 +300,7 @@ std::vector<Bytes> units_of(const Bytes& coded) {
   return units;
 }
 
-DecodeCode code_of(const Bytes& coded, const AvifParts& like = plain_parts()) {
+DecodeCode avif_code(const Bytes& coded, const AvifParts& like = plain_parts()) {
   AvifParts parts = like;
   parts.coded = coded;
   parts.places = AvifParts(coded, kSize, {}).places;
@@ -317,38 +317,38 @@ TEST(Avif, ACodedPictureIsOneFrame) {
   const auto frame = std::find_if(units.begin(), units.end(), is_type(6));
   ASSERT_TRUE(sequence != units.end() && frame != units.end());
   const Bytes good = *sequence + *frame;
-  EXPECT_EQ(code_of(coded), DecodeCode::ok);
-  EXPECT_EQ(code_of(good), DecodeCode::ok);
-  EXPECT_EQ(code_of(good + Bytes{15 << 3 | 2, 1, 0}), DecodeCode::ok);  // padding
-  EXPECT_EQ(code_of(good + repeated({15 << 3 | 2, 0}, 1022)), DecodeCode::ok);
-  EXPECT_EQ(code_of(good + repeated({15 << 3 | 2, 0}, 1023)), DecodeCode::unsupported);
-  EXPECT_EQ(code_of(good + *frame), DecodeCode::unsupported);
+  EXPECT_EQ(avif_code(coded), DecodeCode::ok);
+  EXPECT_EQ(avif_code(good), DecodeCode::ok);
+  EXPECT_EQ(avif_code(good + Bytes{15 << 3 | 2, 1, 0}), DecodeCode::ok);  // padding
+  EXPECT_EQ(avif_code(good + repeated({15 << 3 | 2, 0}, 1022)), DecodeCode::ok);
+  EXPECT_EQ(avif_code(good + repeated({15 << 3 | 2, 0}, 1023)), DecodeCode::unsupported);
+  EXPECT_EQ(avif_code(good + *frame), DecodeCode::unsupported);
   for (const int type : {3, 7}) {  // headers of frames
     Bytes other = *frame;
     other[0] = static_cast<uint8_t>(type << 3 | 2);
-    EXPECT_EQ(code_of(good + other), DecodeCode::unsupported) << type;
+    EXPECT_EQ(avif_code(good + other), DecodeCode::unsupported) << type;
   }
-  EXPECT_EQ(code_of(*sequence + good), DecodeCode::unsupported);
-  EXPECT_EQ(code_of(good + Bytes{8 << 3 | 2, 0}), DecodeCode::unsupported);  // a list of tiles
-  EXPECT_EQ(code_of(*sequence), DecodeCode::corrupt);
-  EXPECT_EQ(code_of(*frame + *sequence), DecodeCode::corrupt);
-  EXPECT_EQ(code_of(good + Bytes{0x80 | 15 << 3 | 2, 0}), DecodeCode::corrupt);
-  EXPECT_EQ(code_of(good + Bytes{15 << 3 | 2, 1}), DecodeCode::corrupt);
-  EXPECT_EQ(code_of(good + Bytes(9, 0xff)), DecodeCode::corrupt);
-  EXPECT_EQ(code_of(Bytes{1 << 3 | 2, 2, (*sequence)[2], (*sequence)[3]}), DecodeCode::corrupt);
+  EXPECT_EQ(avif_code(*sequence + good), DecodeCode::unsupported);
+  EXPECT_EQ(avif_code(good + Bytes{8 << 3 | 2, 0}), DecodeCode::unsupported);  // a list of tiles
+  EXPECT_EQ(avif_code(*sequence), DecodeCode::corrupt);
+  EXPECT_EQ(avif_code(*frame + *sequence), DecodeCode::corrupt);
+  EXPECT_EQ(avif_code(good + Bytes{0x80 | 15 << 3 | 2, 0}), DecodeCode::corrupt);
+  EXPECT_EQ(avif_code(good + Bytes{15 << 3 | 2, 1}), DecodeCode::corrupt);
+  EXPECT_EQ(avif_code(good + Bytes(9, 0xff)), DecodeCode::corrupt);
+  EXPECT_EQ(avif_code(Bytes{1 << 3 | 2, 2, (*sequence)[2], (*sequence)[3]}), DecodeCode::corrupt);
   // The last unit may come without a length.
   Bytes bare = *frame;
   const size_t head = (bare[1] & 0x80) != 0 ? 3 : 2;
   bare.erase(bare.begin() + 1, bare.begin() + static_cast<ptrdiff_t>(head));
   bare[0] = 6 << 3;
-  EXPECT_EQ(code_of(*sequence + bare), DecodeCode::ok);
+  EXPECT_EQ(avif_code(*sequence + bare), DecodeCode::ok);
   // Another layer.
   Bytes layered = *frame;
   layered[0] |= 4;
   layered.insert(layered.begin() + 1, uint8_t{1 << 3});
-  EXPECT_EQ(code_of(*sequence + layered), DecodeCode::unsupported);
+  EXPECT_EQ(avif_code(*sequence + layered), DecodeCode::unsupported);
   layered[1] = 0;
-  EXPECT_EQ(code_of(*sequence + layered), DecodeCode::ok);
+  EXPECT_EQ(avif_code(*sequence + layered), DecodeCode::ok);
 }
 
 // Writes bits, most significant first.
@@ -428,33 +428,33 @@ TEST(Avif, LongHeadersAreUnderstood) {
     header.has_order = kind / 32 % 2 == 1;
     header.screen_content = static_cast<uint32_t>(kind / 64);
     header.level = kind % 5 == 0 ? 8 : 7;
-    EXPECT_EQ(code_of(header.units()), DecodeCode::ok) << kind;
+    EXPECT_EQ(avif_code(header.units()), DecodeCode::ok) << kind;
     header.has_another_size = true;
-    EXPECT_EQ(code_of(header.units()), DecodeCode::unsupported) << kind;
+    EXPECT_EQ(avif_code(header.units()), DecodeCode::unsupported) << kind;
   }
   LongHeader header;
   header.is_shown_again = true;
-  EXPECT_EQ(code_of(header.units()), DecodeCode::unsupported);
+  EXPECT_EQ(avif_code(header.units()), DecodeCode::unsupported);
   header = {};
   header.is_shown = false;
-  EXPECT_EQ(code_of(header.units()), DecodeCode::unsupported);
+  EXPECT_EQ(avif_code(header.units()), DecodeCode::unsupported);
   header = {};
   header.frame_type = 2;
-  EXPECT_EQ(code_of(header.units()), DecodeCode::unsupported);
+  EXPECT_EQ(avif_code(header.units()), DecodeCode::unsupported);
   header = {};
   header.points = 2;
-  EXPECT_EQ(code_of(header.units()), DecodeCode::unsupported);
+  EXPECT_EQ(avif_code(header.units()), DecodeCode::unsupported);
   header = {};
   header.point = 0x301;  // two layers
-  EXPECT_EQ(code_of(header.units()), DecodeCode::unsupported);
+  EXPECT_EQ(avif_code(header.units()), DecodeCode::unsupported);
   header.point = 0x101;
-  EXPECT_EQ(code_of(header.units()), DecodeCode::ok);
+  EXPECT_EQ(avif_code(header.units()), DecodeCode::ok);
   const Bytes units = LongHeader{}.units();
   for (uint8_t length = 0; length < 10; ++length) {  // the sequence ends before its sizes
     Bytes cut = units;
     cut.resize(2 + size_t{length});
     cut[1] = length;
-    EXPECT_EQ(code_of(cut), DecodeCode::corrupt) << int{length};
+    EXPECT_EQ(avif_code(cut), DecodeCode::corrupt) << int{length};
   }
 }
 
@@ -485,7 +485,7 @@ AvifParts grid_parts(uint32_t rows, uint32_t columns, Size whole, Size cell,
   parts.places = avif_full_box("iloc", 1, be16(0x4400) + be16(1 + cells) + places);
   parts.references = avif_box("dimg", dimg);
   parts.properties = avif_size(cell) +
-                     avif_box("av1C", content_of(golden("420_full.avif"), "av1C")) +
+                     avif_box("av1C", content_of(golden_avif("420_full.avif"), "av1C")) +
                      avif_size(whole);
   parts.more_meta = avif_box(
       "idat", Bytes{0, 0, static_cast<uint8_t>(rows - 1), static_cast<uint8_t>(columns - 1)} +
@@ -587,7 +587,7 @@ TEST(Avif, AlphaIsAPictureOfTheSameSize) {
 
 TEST(Avif, PixelsCountFourTimes) {
   const Bytes file = plain_parts().file();
-  EXPECT_EQ(decode(file, nullptr, 4 * 23 * 17 - 1).code, DecodeCode::too_large);
+  EXPECT_EQ(decode_avif(file, nullptr, 4 * 23 * 17 - 1).code, DecodeCode::too_large);
   AvifHeader header;
   ASSERT_TRUE(read_avif_header(file, header).ok());
   EXPECT_EQ(header.planned_pixels, 4 * 23 * 17);
@@ -608,10 +608,11 @@ TEST(Avif, MemoryKeepsToThePlan) {
   constexpr int64_t kPixels = 2048 * 1536;
   const DecodeOptions options{.max_pixels = 4 * kPixels};
   const int64_t bound = decode_scratch_bound(options, {224, 224}).whole_frame;
-  ASSERT_TRUE(decode(golden("420_full.avif")).ok());  // the plugin's pages are not the picture's
+  ASSERT_TRUE(
+      decode_avif(golden_avif("420_full.avif")).ok());  // the plugin's pages are not the picture's
   for (const char* name :
        {"large.avif", "large_12_alpha.avif", "large_grid.avif", "large_grid_12_alpha.avif"}) {
-    const Bytes file = golden(name);
+    const Bytes file = golden_avif(name);
     ImageDecoder decoder(options);
     Pixels out({224, 224});
     const CropSpec spec = {{0, 0, 2048, 1536}, {224, 224}, {0, 0, 224, 224}};

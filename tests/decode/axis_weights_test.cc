@@ -62,7 +62,7 @@ void expect_begins_as(const std::vector<int32_t>& actual, const std::vector<int3
   ASSERT_EQ(ends.first - expected.begin(), static_cast<ptrdiff_t>(count)) << what;
 }
 
-void expect_same(const ResampleTable& actual, const ResampleTable& expected) {
+void expect_same_table(const ResampleTable& actual, const ResampleTable& expected) {
   ASSERT_EQ(actual.key, expected.key);
   ASSERT_EQ(actual.identity, expected.identity);
   ASSERT_EQ(actual.source_begin, expected.source_begin);
@@ -92,13 +92,13 @@ TEST_P(AxisWeights, OfPillowAreThePlainTwins) {
     ResampleTable plain;
     build_resample_table_reference(key, plain);
     build_resample_table(key, table);
-    expect_same(table, plain);
+    expect_same_table(table, plain);
     ASSERT_FALSE(HasFatalFailure())
         << "trial " << trial << ": " << key.count << " of " << key.source << " -> " << key.resized;
   }
 }
 
-void expect_same(const PlanarAxis& actual, const PlanarAxis& expected) {
+void expect_same_table(const PlanarAxis& actual, const PlanarAxis& expected) {
   ASSERT_EQ(actual.key, expected.key);
   ASSERT_EQ(actual.padded_count, expected.padded_count);
   ASSERT_EQ(actual.source_begin, expected.source_begin);
@@ -135,7 +135,7 @@ TEST_P(AxisWeights, OfPlanesAreThePlainTwins) {
     const bool is_built = build_planar_axis_reference(key, plain);
     ASSERT_EQ(build_planar_axis(key, axis), is_built);
     refused += is_built ? 0 : 1;
-    if (is_built) expect_same(axis, plain);
+    if (is_built) expect_same_table(axis, plain);
     ASSERT_FALSE(HasFatalFailure())
         << "trial " << trial << ": " << key.window_count << " of " << key.crop_size << " -> "
         << key.resized << ", factor " << key.factor << " kind " << int(key.upsampling);

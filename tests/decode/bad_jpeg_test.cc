@@ -13,14 +13,14 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-DecodeStatus decode(ImageDecoder& decoder, const Bytes& file, Box crop) {
+DecodeStatus decode_crop(ImageDecoder& decoder, const Bytes& file, Box crop) {
   Pixels out({crop.width, crop.height});
   return decoder.decode(file, plain_crop(crop), out.view());
 }
 
 DecodeCode decode_code(const Bytes& file, Box crop) {
   ImageDecoder decoder;
-  return decode(decoder, file, crop).code;
+  return decode_crop(decoder, file, crop).code;
 }
 
 Bytes cut(const Bytes& file, size_t size) { return {file.begin(), file.begin() + size}; }
@@ -48,12 +48,12 @@ TEST(BadJpeg, EveryTruncationIsSeen) {
     const Bytes file = make_jpeg({64, 48}, {.progressive = progressive, .exif_orientation = 3});
     const size_t scan = find_marker(file, kStartOfScan);
     for (size_t size = 3; size < file.size(); ++size) {
-      const DecodeStatus status = decode(decoder, cut(file, size), {0, 0, 8, 1});
+      const DecodeStatus status = decode_crop(decoder, cut(file, size), {0, 0, 8, 1});
       ASSERT_FALSE(status.ok()) << size;
       ASSERT_EQ(status.code, DecodeCode::truncated) << size << " of " << scan << status.message;
       ASSERT_LE(status.byte_offset, static_cast<int64_t>(size));
     }
-    EXPECT_TRUE(decode(decoder, file, {0, 0, 8, 1}).ok());
+    EXPECT_TRUE(decode_crop(decoder, file, {0, 0, 8, 1}).ok());
   }
 }
 
@@ -131,9 +131,10 @@ TEST(BadJpeg, RegionsOutsideTheImageAreRefused) {
                         {0, 41, 8, 8},
                         {0, 0, 65, 1},
                         {2147483640, 0, 8, 8}}) {
-    EXPECT_EQ(decode(decoder, file, box).code, DecodeCode::bad_region) << box.x << "," << box.y;
+    EXPECT_EQ(decode_crop(decoder, file, box).code, DecodeCode::bad_region)
+        << box.x << "," << box.y;
   }
-  EXPECT_TRUE(decode(decoder, file, {56, 40, 8, 8}).ok());
+  EXPECT_TRUE(decode_crop(decoder, file, {56, 40, 8, 8}).ok());
   // The window needs only existing pixels, but the crop is wrong.
   Pixels out({8, 8});
   EXPECT_EQ(decoder.decode(file, {{0, 0, 70, 48}, {70, 48}, {0, 0, 8, 8}}, out.view()).code,
@@ -148,14 +149,15 @@ TEST(BadJpeg, HugeHeadersAllocateNothing) {
   // Within max_pixels, but the file cannot hold it: it is refused before the coefficients are
   // allocated (a gigabyte; only the machine limits the test's memory).
   const DecodeStatus empty_promise =
-      decode(decoder, with_size(file, {13'000, 13'000}), {0, 0, 8, 8});
+      decode_crop(decoder, with_size(file, {13'000, 13'000}), {0, 0, 8, 8});
   EXPECT_EQ(empty_promise.code, DecodeCode::truncated) << empty_promise.message;
-  const DecodeStatus too_large = decode(decoder, with_size(file, {60'000, 60'000}), {0, 0, 8, 8});
+  const DecodeStatus too_large =
+      decode_crop(decoder, with_size(file, {60'000, 60'000}), {0, 0, 8, 8});
   EXPECT_EQ(too_large.code, DecodeCode::too_large) << too_large.message;
   EXPECT_NE(too_large.message.find("60000x60000"), std::string::npos) << too_large.message;
   ImageInfo info;
   EXPECT_EQ(decoder.info(with_size(file, {60'000, 60'000}), info).code, DecodeCode::too_large);
-  EXPECT_EQ(decode(decoder, with_size(file, {0, 10}), {0, 0, 8, 8}).code, DecodeCode::corrupt);
+  EXPECT_EQ(decode_crop(decoder, with_size(file, {0, 10}), {0, 0, 8, 8}).code, DecodeCode::corrupt);
   EXPECT_LT(decoder.scratch_bytes(), 1 << 20);
 }
 
@@ -163,8 +165,8 @@ TEST(BadJpeg, MaxPixelsIsInclusive) {
   const Bytes file = make_jpeg({100, 100}, {});
   ImageDecoder allowed({.max_pixels = 10'000});
   ImageDecoder refused({.max_pixels = 9'999});
-  EXPECT_TRUE(decode(allowed, file, {0, 0, 8, 8}).ok());
-  EXPECT_EQ(decode(refused, file, {0, 0, 8, 8}).code, DecodeCode::too_large);
+  EXPECT_TRUE(decode_crop(allowed, file, {0, 0, 8, 8}).ok());
+  EXPECT_EQ(decode_crop(refused, file, {0, 0, 8, 8}).code, DecodeCode::too_large);
 }
 
 TEST(BadJpeg, TwelveBitsAreUnsupported) {

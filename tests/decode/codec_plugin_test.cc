@@ -38,16 +38,16 @@ INSTANTIATE_TEST_SUITE_P(
                       "is built with libavif-dev and libdav1d-dev"}),
     [](const auto& plugin) { return std::string(plugin.param.library); });
 
-std::vector<uint8_t> golden(const char* file) {
+std::vector<uint8_t> golden_picture(const char* file) {
   return read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/" + file);
 }
 
-DecodeStatus decode(const std::vector<uint8_t>& bytes) {
+DecodeStatus decode_by_plugin(const std::vector<uint8_t>& bytes) {
   ImageDecoder decoder;
   Pixels out({23, 17});
   return decoder.decode(bytes, plain_crop({0, 0, 23, 17}), out.view());
 }
-DecodeStatus decode(const char* file) { return decode(golden(file)); }
+DecodeStatus decode_by_plugin(const char* file) { return decode_by_plugin(golden_picture(file)); }
 
 TEST_P(CodecPluginDeathTest, SaysWhatItIs) {
   ASSERT_TRUE(kPluginsAreFound);
@@ -61,14 +61,15 @@ TEST_P(CodecPluginDeathTest, SaysWhatItIs) {
     EXPECT_EQ(status.problem.empty(), is_built) << status.problem;
   }
   EXPECT_EQ(found, 1);
-  EXPECT_EQ(decode(GetParam().file).code, is_built ? DecodeCode::ok : DecodeCode::unsupported);
+  EXPECT_EQ(decode_by_plugin(GetParam().file).code,
+            is_built ? DecodeCode::ok : DecodeCode::unsupported);
 }
 
 TEST_P(CodecPluginDeathTest, WithoutItTheFormatIsUnsupported) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process, which has opened nothing
   const auto report = [] {
     setenv("STOKER_PLUGIN_DIR", "/nowhere", 1);
-    const DecodeStatus status = decode(GetParam().file);
+    const DecodeStatus status = decode_by_plugin(GetParam().file);
     std::fprintf(stderr, "%s: %s\n", to_string(status.code), status.message.c_str());
     std::_Exit(7);
   };
@@ -80,12 +81,12 @@ TEST(OpencvPluginDeathTest, PrintsNothingOfItsOwn) {
   if (!STOKER_HAS_OPENCV) GTEST_SKIP() << "built without OpenCV";
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto report = [] {
-    const std::vector<uint8_t> good = golden("variants/rgb_reversible.jp2");
+    const std::vector<uint8_t> good = golden_picture("variants/rgb_reversible.jp2");
     int refused = 0;
     for (size_t at = good.size() / 3; at < good.size(); ++at) {
       std::vector<uint8_t> bytes = good;
       bytes[at] ^= 0xFF;
-      refused += decode(bytes).message == "OpenCV cannot read the pixels";
+      refused += decode_by_plugin(bytes).message == "OpenCV cannot read the pixels";
     }
     std::cerr << (refused > 0 ? "refused" : "none is refused") << std::endl;
     std::_Exit(7);
@@ -97,7 +98,7 @@ TEST(CodecPluginOfAnotherBuildDeathTest, IsRefused) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto report = [] {
     setenv("STOKER_PLUGIN_DIR", STOKER_OTHER_BUILD, 1);
-    std::fprintf(stderr, "%s\n", decode("avifs/420_full.avif").message.c_str());
+    std::fprintf(stderr, "%s\n", decode_by_plugin("avifs/420_full.avif").message.c_str());
     std::_Exit(7);
   };
   EXPECT_EXIT(report(), testing::ExitedWithCode(7),

@@ -16,7 +16,7 @@ Bytes golden_file(const std::string& name) {
   return read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/images/" + name);
 }
 
-DecodeStatus decode(ImageDecoder& decoder, const Bytes& file) {
+DecodeStatus decode_golden(ImageDecoder& decoder, const Bytes& file) {
   Pixels out({16, 16});
   ImageInfo info;
   const DecodeStatus status = decoder.info(file, info);
@@ -47,7 +47,7 @@ TEST(Codec, InfoNeedsNoCodecs) {
 TEST(Codec, WithoutCodecsTheirFormatsAreUnsupported) {
   if (STOKER_HAS_CODECS) GTEST_SKIP() << "built with them";
   ImageDecoder decoder;
-  const DecodeStatus status = decode(decoder, golden_file("lossy.webp"));
+  const DecodeStatus status = decode_golden(decoder, golden_file("lossy.webp"));
   EXPECT_EQ(status.code, DecodeCode::unsupported);
   EXPECT_NE(status.message.find("libwebp"), std::string::npos);
 }
@@ -57,7 +57,7 @@ TEST(Codec, EveryTruncationIsSeen) {
   for (const char* name : kFiles) {
     const Bytes file = golden_file(name);
     for (size_t size = 16; size < file.size(); size += 7) {
-      const DecodeStatus status = decode(decoder, {file.begin(), file.begin() + size});
+      const DecodeStatus status = decode_golden(decoder, {file.begin(), file.begin() + size});
       ASSERT_FALSE(status.ok()) << name << " " << size << " of " << file.size();
       if (size > 80) {
         ASSERT_EQ(status.code, DecodeCode::truncated) << name << " " << size << status.message;
@@ -69,7 +69,7 @@ TEST(Codec, EveryTruncationIsSeen) {
 TEST(Codec, MaxPixelsHolds) {
   ImageDecoder decoder({.max_pixels = 38 * 45 - 1});
   for (const char* name : {"rgb.png", "rgb.bmp", "lossy.webp", "rgb.tif"}) {
-    EXPECT_EQ(decode(decoder, golden_file(name)).code, DecodeCode::too_large) << name;
+    EXPECT_EQ(decode_golden(decoder, golden_file(name)).code, DecodeCode::too_large) << name;
   }
 }
 
@@ -78,17 +78,17 @@ TEST(Codec, HugeHeadersAreRefused) {
   ImageDecoder decoder({.max_pixels = int64_t{1} << 40});
   Bytes bmp = golden_file("rgb.bmp");
   bmp[19] = 0x7f;  // the width's second byte
-  EXPECT_EQ(decode(decoder, bmp).code, DecodeCode::truncated);
+  EXPECT_EQ(decode_golden(decoder, bmp).code, DecodeCode::truncated);
   Bytes png = golden_file("rgb.png");
   png[18] = 0x7f;
-  EXPECT_EQ(decode(decoder, png).code, DecodeCode::corrupt);  // its checksum is wrong now
+  EXPECT_EQ(decode_golden(decoder, png).code, DecodeCode::corrupt);  // its checksum is wrong now
 }
 
 TEST(Codec, PngChecksumsAreVerified) {
   ImageDecoder decoder;
   Bytes png = golden_file("rgb.png");
   png[png.size() / 2] ^= 1;
-  const DecodeStatus status = decode(decoder, png);
+  const DecodeStatus status = decode_golden(decoder, png);
   EXPECT_EQ(status.code, DecodeCode::corrupt);
   EXPECT_NE(status.message.find("checksum"), std::string::npos) << status.message;
 }
@@ -112,27 +112,27 @@ TEST(Codec, GifsThatPromiseTooMuch) {
     return file;
   };
   ImageDecoder decoder;
-  EXPECT_TRUE(decode(decoder, gif(1, 1, 1, 1)).ok());
-  EXPECT_TRUE(decode(decoder, gif(3000, 3000, 1, 1)).ok());
-  EXPECT_EQ(decode(decoder, gif(1, 1, 2, 2)).code, DecodeCode::corrupt);
-  EXPECT_EQ(decode(decoder, gif(65535, 65535, 1, 1)).code, DecodeCode::too_large);
-  EXPECT_EQ(decode(decoder, gif(1, 1, 65535, 65535)).code, DecodeCode::too_large);
-  EXPECT_EQ(decode(decoder, gif(1, 1, 0, 1)).code, DecodeCode::corrupt);
+  EXPECT_TRUE(decode_golden(decoder, gif(1, 1, 1, 1)).ok());
+  EXPECT_TRUE(decode_golden(decoder, gif(3000, 3000, 1, 1)).ok());
+  EXPECT_EQ(decode_golden(decoder, gif(1, 1, 2, 2)).code, DecodeCode::corrupt);
+  EXPECT_EQ(decode_golden(decoder, gif(65535, 65535, 1, 1)).code, DecodeCode::too_large);
+  EXPECT_EQ(decode_golden(decoder, gif(1, 1, 65535, 65535)).code, DecodeCode::too_large);
+  EXPECT_EQ(decode_golden(decoder, gif(1, 1, 0, 1)).code, DecodeCode::corrupt);
   ImageDecoder any({.max_pixels = int64_t{1} << 40});
   Bytes file = gif(1, 1, 9, 9);
   file.erase(file.end() - 3, file.end());
-  EXPECT_EQ(decode(any, file).code, DecodeCode::truncated);
+  EXPECT_EQ(decode_golden(any, file).code, DecodeCode::truncated);
 }
 
 TEST(Codec, RunsOfABmpMayEndTooEarly) {
   ImageDecoder decoder;
   Bytes file = read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/variants/rle8_runs.bmp");
-  ASSERT_TRUE(decode(decoder, file).ok());
-  EXPECT_EQ(decode(decoder, {file.begin(), file.end() - 20}).code, DecodeCode::truncated);
+  ASSERT_TRUE(decode_golden(decoder, file).ok());
+  EXPECT_EQ(decode_golden(decoder, {file.begin(), file.end() - 20}).code, DecodeCode::truncated);
   // The first command becomes the end of the picture.
   file[14 + 40 + 1024] = 0;
   file[14 + 40 + 1025] = 1;
-  EXPECT_EQ(decode(decoder, file).code, DecodeCode::corrupt);
+  EXPECT_EQ(decode_golden(decoder, file).code, DecodeCode::corrupt);
 }
 
 TEST(Codec, FlippedBitsNeverCrash) {
@@ -146,10 +146,10 @@ TEST(Codec, FlippedBitsNeverCrash) {
       const size_t end = i % 2 == 0 ? std::min<size_t>(file.size(), 200) : file.size();
       file[random() % end] ^= static_cast<uint8_t>(1u << random() % 8);
     }
-    decode(decoder, file);
+    decode_golden(decoder, file);
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-  EXPECT_TRUE(decode(decoder, golden_file("rgb.png")).ok());
+  EXPECT_TRUE(decode_golden(decoder, golden_file("rgb.png")).ok());
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ double median_microseconds(const ColourRequest& request, ColourRoom& room, int r
   constexpr int kTogether = 20;
   std::vector<double> times;
   std::vector<uint8_t> pixels;
-  for (int run = 0; run < runs; ++run) {
+  for (int run_colours = 0; run_colours < runs; ++run_colours) {
     double seconds = 0;
     for (int i = 0; i < kTogether; ++i) {
       pixels = request.pixels;
@@ -69,7 +69,7 @@ double median_microseconds(const ColourRequest& request, ColourRoom& room, int r
   return times[static_cast<size_t>(runs / 2)];
 }
 
-int run(int timed_runs) {
+int run_colours(int timed_runs) {
   ColourRoom room;
   ColourRequest request;
   while (read_request(request)) {
@@ -91,8 +91,8 @@ int run(int timed_runs) {
 }  // namespace stoker
 
 int main(int argc, char** argv) {
-  if (argc == 1) return stoker::run(0);
-  if (argc == 3 && std::string(argv[1]) == "--time") return stoker::run(std::atoi(argv[2]));
+  if (argc == 1) return stoker::run_colours(0);
+  if (argc == 3 && std::string(argv[1]) == "--time") return stoker::run_colours(std::atoi(argv[2]));
   std::fprintf(stderr, "usage: colour_rows [--time RUNS]\n");
   return 2;
 }

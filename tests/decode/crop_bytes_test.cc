@@ -18,12 +18,12 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMaxPixels = 1 << 24;
+constexpr int64_t kBytesMaxPixels = 1 << 24;
 
 using Bytes = std::vector<uint8_t>;
 
 // A crop, of which a window of 24 x 24 pixels is made.
-CropSpec random_spec(Size image, std::mt19937& random) {
+CropSpec window_spec(Size image, std::mt19937& random) {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   CropSpec spec{{}, {24 + below(300), 24 + below(300)}, {0, 0, 24, 24}};
   spec.crop.width = 1 + below(image.width);
@@ -67,7 +67,7 @@ class CropBytesTest : public testing::Test {
   }
 
   SeekIndexBuilder builder_;
-  CropDecoder decoder_{kMaxPixels, PixelPolicy::fast};
+  CropDecoder decoder_{kBytesMaxPixels, PixelPolicy::fast};
   Pixels plain_{{24, 24}}, made_{{24, 24}};
 };
 
@@ -76,7 +76,7 @@ TEST(SourceBox, HasEveryPixelThatTheFiltersTake) {
   ResampleTable across, down;
   int smaller = 0;
   for (int i = 0; i < 3000; ++i) {
-    const CropSpec spec = random_spec({1 + static_cast<int>(random() % 900), 700}, random);
+    const CropSpec spec = window_spec({1 + static_cast<int>(random() % 900), 700}, random);
     build_resample_tables(spec, across, down);
     const Box box = source_box(spec);
     EXPECT_LE(box.x, spec.crop.x + across.source_begin);
@@ -93,7 +93,7 @@ TEST(SourceBox, HasEveryPixelThatTheFiltersTake) {
 
 TEST_F(CropBytesTest, AreEnoughForEveryKindOfFileAndPolicy) {
   std::mt19937 random(2);
-  CropDecoder exact(kMaxPixels, PixelPolicy::exact);
+  CropDecoder exact(kBytesMaxPixels, PixelPolicy::exact);
   int in_pieces = 0, with_gap = 0, crops = 0;
   for (const auto& [x, y] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}}) {
     for (const int interval : {0, 7, 1000}) {
@@ -107,7 +107,7 @@ TEST_F(CropBytesTest, AreEnoughForEveryKindOfFileAndPolicy) {
       SCOPED_TRACE(describe(kind) + " restart " + std::to_string(interval));
       for (int trial = 0; trial < 24; ++trial, ++crops) {
         const Bytes index = index_of(file, trial % 2 == 0 ? SeekStep::row : SeekStep::eight);
-        const CropSpec spec = random_spec(size, random);
+        const CropSpec spec = window_spec(size, random);
         CropDecoder& decoder = trial % 3 == 0 ? exact : decoder_;
         CropBytes needed;
         if (!find(index, spec, needed)) continue;
@@ -261,7 +261,7 @@ TEST_F(CropBytesTest, AreNotKnownBelowTheRowsOfTheIndex) {
   JpegKind kind;
   kind.quality = 97;
   const Bytes file = make_jpeg({600, 800}, kind);
-  CropDecoder recording(kMaxPixels, PixelPolicy::fast);
+  CropDecoder recording(kBytesMaxPixels, PixelPolicy::fast);
   recording.record_places();
   const CropSpec upper{{0, 0, 600, 400}, {24, 24}, {0, 0, 24, 24}};
   ASSERT_TRUE(recording.decode(file, upper, made_.view()));

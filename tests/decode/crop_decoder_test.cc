@@ -16,14 +16,14 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMaxPixels = 1 << 26;
+constexpr int64_t kCropMaxPixels = 1 << 26;
 
 struct Difference {
   double mean = 0;
   int most = 0;
 };
 
-Difference difference(const Pixels& a, const Pixels& b) {
+Difference crop_difference(const Pixels& a, const Pixels& b) {
   const std::vector<uint8_t> x = a.packed(), y = b.packed();
   Difference d;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -39,13 +39,13 @@ Difference difference(const Pixels& a, const Pixels& b) {
 Difference compare(const std::vector<uint8_t>& file, const CropSpec& spec) {
   const Size size{spec.window.width, spec.window.height};
   Pixels fast(size, 7), exact(size);
-  CropDecoder crop(kMaxPixels, PixelPolicy::fast);
+  CropDecoder crop(kCropMaxPixels, PixelPolicy::fast);
   EXPECT_TRUE(crop.decode(file, spec, fast.view()));
   EXPECT_TRUE(fast.gaps_intact());
   ImageDecoder decoder({.pixels = PixelPolicy::exact_pillow12});
   const DecodeStatus status = decoder.decode(file, spec, exact.view());
   EXPECT_TRUE(status.ok()) << status.message;
-  return difference(fast, exact);
+  return crop_difference(fast, exact);
 }
 
 // The generated pictures have extreme colours: the exact path clips colours before the resize, and
@@ -93,7 +93,7 @@ TEST(CropDecoder, KeepsTheQualityLinesOnRealFiles) {
   const char* data = std::getenv("STOKER_DATA");
   if (data == nullptr) GTEST_SKIP() << "STOKER_DATA is not set";
   std::mt19937 random(3);
-  CropDecoder crop(kMaxPixels, PixelPolicy::fast);
+  CropDecoder crop(kCropMaxPixels, PixelPolicy::fast);
   ImageDecoder decoder({.pixels = PixelPolicy::exact_pillow12});
   Pixels fast({224, 224}), exact({224, 224});
   double sum = 0, worst = 0;
@@ -109,7 +109,7 @@ TEST(CropDecoder, KeepsTheQualityLinesOnRealFiles) {
     spec.window = {0, 0, 224, 224};
     if (!crop.decode(file, spec, fast.view())) continue;
     ASSERT_TRUE(decoder.decode(file, spec, exact.view()).ok());
-    const double mean = difference(fast, exact).mean;
+    const double mean = crop_difference(fast, exact).mean;
     sum += mean;
     worst = std::max(worst, mean);
     ++count;
@@ -150,7 +150,7 @@ TEST(CropDecoder, DecodesIdentityCropsNearlyExactlyWithSubsampling) {
 }
 
 TEST(CropDecoder, LeavesOtherKindsToLibjpeg) {
-  CropDecoder crop(kMaxPixels, PixelPolicy::fast);
+  CropDecoder crop(kCropMaxPixels, PixelPolicy::fast);
   Pixels out({16, 16});
   const auto decodes = [&](const JpegKind& kind, Filter filter = Filter::bilinear) {
     CropSpec spec{{0, 0, 40, 40}, {16, 16}, {0, 0, 16, 16}};
@@ -178,7 +178,7 @@ TEST(CropDecoder, LeavesToLibjpegWhatIsTooLarge) {
   EXPECT_FALSE(CropDecoder(64 * 48 - 1, PixelPolicy::fast).decode(file, spec, out.view()));
   CropSpec outside = spec;
   outside.crop.width = 65;
-  EXPECT_FALSE(CropDecoder(kMaxPixels, PixelPolicy::fast).decode(file, outside, out.view()));
+  EXPECT_FALSE(CropDecoder(kCropMaxPixels, PixelPolicy::fast).decode(file, outside, out.view()));
 }
 
 TEST(CropDecoder, BoundsItsScratch) {
@@ -229,7 +229,7 @@ TEST(CropDecoder, GivesTheSameBytesOnEveryTarget) {
     std::vector<uint8_t> first;
     for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
       hwy::SetSupportedTargetsForTest(target);
-      CropDecoder crop(kMaxPixels, policy);
+      CropDecoder crop(kCropMaxPixels, policy);
       Pixels out({spec.window.width, spec.window.height});
       ASSERT_TRUE(crop.decode(file, spec, out.view()));
       if (first.empty()) first = out.packed();
@@ -243,7 +243,7 @@ TEST(FastPolicy, TakesCropDecoderWhereItCanAndTheExactPathElsewhere) {
   const CropSpec spec{{3, 5, 50, 60}, {32, 32}, {0, 0, 32, 32}};
   ImageDecoder fast({.pixels = PixelPolicy::fast});
   ImageDecoder exact({.pixels = PixelPolicy::exact_pillow12});
-  CropDecoder crop(kMaxPixels, PixelPolicy::fast);
+  CropDecoder crop(kCropMaxPixels, PixelPolicy::fast);
   Pixels a({32, 32}), b({32, 32}), c({32, 32});
   JpegKind kind;
   const auto decode = [&] {

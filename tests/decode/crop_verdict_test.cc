@@ -15,7 +15,7 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMaxPixels = 1 << 24;
+constexpr int64_t kVerdictMaxPixels = 1 << 24;
 
 class CropVerdict : public testing::Test {
  protected:
@@ -43,9 +43,9 @@ class CropVerdict : public testing::Test {
     return spec;
   }
 
-  CropDecoder fast_{kMaxPixels, PixelPolicy::fast};
-  CropDecoder exact_{kMaxPixels, PixelPolicy::exact};
-  LibjpegPath oracle_{kMaxPixels};
+  CropDecoder fast_{kVerdictMaxPixels, PixelPolicy::fast};
+  CropDecoder exact_{kVerdictMaxPixels, PixelPolicy::exact};
+  LibjpegPath oracle_{kVerdictMaxPixels};
   Pixels fast_pixels_{{24, 24}}, exact_pixels_{{24, 24}}, pixels_{{24, 24}};
   int accepted_ = 0;
 };

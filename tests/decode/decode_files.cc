@@ -56,7 +56,7 @@ class Decoders {
   ImageDecoder exact_, fast_;
 };
 
-int run(bool fresh, int64_t max_pixels) {
+int decode_listed(bool fresh, int64_t max_pixels) {
   std::optional<Decoders> decoders;
   for (std::string path; std::getline(std::cin, path);) {
     if (fresh || !decoders) decoders.emplace(max_pixels);
@@ -77,5 +77,5 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::ios::sync_with_stdio(false);
-  return stoker::run(how == "fresh", max_pixels);
+  return stoker::decode_listed(how == "fresh", max_pixels);
 }

@@ -41,12 +41,12 @@ bool parse(const std::string& line, Request& request) {
   return !request.path.empty();
 }
 
-std::vector<uint8_t> read_file(const std::string& path) {
+std::vector<uint8_t> file_bytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-int run(PixelPolicy policy) {
+int decode_requests(PixelPolicy policy) {
   ImageDecoder plain({.pixels = policy});
   ImageDecoder oriented({.pixels = policy, .exif = ExifPolicy::apply});
   const char* text = std::getenv("DECODE_ROWS_REPEAT");
@@ -60,7 +60,7 @@ int run(PixelPolicy policy) {
     if (!parse(line, request)) return 2;
     const Box window = request.spec.window;
     auto [file, is_new] = files.try_emplace(request.path);
-    if (is_new) file->second = read_file(request.path);
+    if (is_new) file->second = file_bytes(request.path);
     pixels.resize(static_cast<size_t>(window.width) * window.height * 3);
     ImageDecoder& decoder = request.exif ? oriented : plain;
     DecodeStatus status;
@@ -91,7 +91,8 @@ int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
   for (const PixelPolicy policy :
        {PixelPolicy::exact, PixelPolicy::exact_pillow12, PixelPolicy::fast}) {
-    if (argc == 2 && std::string(argv[1]) == to_string(policy)) return stoker::run(policy);
+    if (argc == 2 && std::string(argv[1]) == to_string(policy))
+      return stoker::decode_requests(policy);
   }
   std::fprintf(stderr, "usage: decode_rows exact|exact-pillow12|fast\n");
   return 2;

@@ -47,7 +47,7 @@ void expect_same_places(const std::vector<uint8_t>& file, uint32_t seed, int& me
 }
 
 // Flips bits behind the headers, and cuts some of the data off.
-std::vector<uint8_t> damaged(std::vector<uint8_t> file, std::mt19937& random) {
+std::vector<uint8_t> damaged_far(std::vector<uint8_t> file, std::mt19937& random) {
   BaselineJpeg jpeg;
   if (!parse_baseline(file, jpeg)) return file;
   const size_t bytes = file.size() - jpeg.scan_begin - 2;
@@ -124,7 +124,7 @@ TEST_P(EntropyFar, FindsTheSameDamage) {
           recode_jpeg(make_jpeg({420, 400}, kind), {0, has_own_tables});
       for (uint32_t trial = 0; trial < 40; ++trial) {
         SCOPED_TRACE(trial);
-        expect_same_places(damaged(file, random), trial, met);
+        expect_same_places(damaged_far(file, random), trial, met);
         if (HasFatalFailure()) return;
       }
     }

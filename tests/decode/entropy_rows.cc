@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kSamplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}};
+constexpr int kRowSamplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}};
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void expect_row(const BaselineJpeg& jpeg, RowBuffer& buffer, const Coefficients&
 
 void for_each_coding(const FileCheck& check) {
   uint32_t seed = 0;
-  for (const auto& sampling : kSamplings) {
+  for (const auto& sampling : kRowSamplings) {
     for (const int quality : {15, 75, 95, 100}) {
       JpegKind kind;
       kind.sampling_x = sampling[0];

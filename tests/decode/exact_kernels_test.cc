@@ -25,7 +25,7 @@ class ExactKernels : public testing::TestWithParam<int64_t> {
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
 };
 
-void fill(AlignedBuffer<uint8_t>& buffer, size_t count, int extremes, std::mt19937& random) {
+void fill_random(AlignedBuffer<uint8_t>& buffer, size_t count, int extremes, std::mt19937& random) {
   buffer.grow(count);
   for (size_t i = 0; i < count; ++i) {
     buffer.data()[i] = static_cast<uint8_t>(extremes != 0 ? random() % 2 * 255 : random());
@@ -45,12 +45,12 @@ TEST_P(ExactKernels, ColoursAreThePlainTwins) {
     strip.halves_down = trial / 2 % 2 != 0;
     strip.has_left = random() % 2 != 0;
     strip.has_right = random() % 2 != 0;
-    fill(luma, 2 * kMost * kColumn, trial % 5 == 0, random);
+    fill_random(luma, 2 * kMost * kColumn, trial % 5 == 0, random);
     strip.luma = luma.data();
     for (int c = 0; c < 2; ++c) {
       // Two strips: the rows above and below are in the other halves.
       const size_t one = (kMost + 2) * kColumn;
-      fill(chroma[c], 2 * one, trial % 5 == 0, random);
+      fill_random(chroma[c], 2 * one, trial % 5 == 0, random);
       const uint8_t* first = chroma[c].data() + kColumn;
       strip.chroma[c].near = first;
       if (!strip.halves_down) continue;
@@ -90,7 +90,7 @@ TEST_P(ExactKernels, AcrossIsThePlainTwin) {
     const int planes = trial % 3 == 0 ? 1 : 3;
     const int first = table.source_begin - static_cast<int>(random() % 3);
     const size_t width = static_cast<size_t>(table.source_end - first);
-    fill(columns, width * static_cast<size_t>(planes) * kStripRows, trial % 5 == 0, random);
+    fill_random(columns, width * static_cast<size_t>(planes) * kStripRows, trial % 5 == 0, random);
     const ptrdiff_t stride =
         (table.key.count + kExactRowPadding - 1) / kExactRowPadding * kExactRowPadding;
     const size_t bytes = static_cast<size_t>(stride) * planes * kStripRows;
@@ -137,7 +137,8 @@ DownCase random_rows(int trial, AlignedBuffer<uint8_t>& rows, std::mt19937& rand
   down.width = 1 + static_cast<int>(random() % 90);
   down.stride = (down.width + kExactRowPadding - 1) / kExactRowPadding * kExactRowPadding;
   const size_t height = static_cast<size_t>(down.table.source_end - down.first);
-  fill(rows, height * static_cast<size_t>(down.planes * down.stride), trial % 5 == 0, random);
+  fill_random(rows, height * static_cast<size_t>(down.planes * down.stride), trial % 5 == 0,
+              random);
   return down;
 }
 

@@ -20,7 +20,7 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMaxPixels = 1 << 26;
+constexpr int64_t kExactMaxPixels = 1 << 26;
 
 CropSpec any_spec(Size image, std::mt19937& random) {
   CropSpec spec = random_spec(image, random);
@@ -42,8 +42,8 @@ class ExactPixels : public testing::TestWithParam<PixelPolicy> {
     return true;
   }
 
-  CropDecoder crop_{kMaxPixels, GetParam()};
-  LibjpegPath oracle_{kMaxPixels, GetParam()};
+  CropDecoder crop_{kExactMaxPixels, GetParam()};
+  LibjpegPath oracle_{kExactMaxPixels, GetParam()};
 };
 
 INSTANTIATE_TEST_SUITE_P(Policies, ExactPixels,
@@ -217,7 +217,7 @@ TEST_P(ExactPixels, CoefficientsOfNoPictureAreLibjpegs) {
 
 TEST(ExactPolicy, FallsBackToLibjpegWhereItMust) {
   ImageDecoder decoder;
-  LibjpegPath oracle(kMaxPixels);
+  LibjpegPath oracle(kExactMaxPixels);
   const CropSpec spec{{3, 4, 50, 40}, {31, 29}, {0, 0, 31, 29}, true};
   const std::vector<JpegKind> kinds = {{},
                                        {.progressive = true, .arithmetic = true},

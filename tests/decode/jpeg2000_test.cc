@@ -18,7 +18,7 @@ Bytes variant(const std::string& name) {
   return read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/variants/" + name);
 }
 
-DecodeStatus decode(const Bytes& file, int64_t max_pixels = 1'000'000) {
+DecodeStatus decode_jpeg2000(const Bytes& file, int64_t max_pixels = 1'000'000) {
   ImageDecoder decoder({.max_pixels = max_pixels});
   Pixels out({23, 17});
   return decoder.decode(file, plain_crop({0, 0, 23, 17}), out.view());
@@ -55,7 +55,7 @@ TEST(Jpeg2000, EveryTruncationIsSeen) {
     const Bytes file = variant(name);
     for (size_t size = 12; size < file.size(); ++size) {
       const DecodeStatus status =
-          decode({file.begin(), file.begin() + static_cast<ptrdiff_t>(size)});
+          decode_jpeg2000({file.begin(), file.begin() + static_cast<ptrdiff_t>(size)});
       ASSERT_FALSE(status.ok()) << name << " " << size;
       ASSERT_EQ(status.code, DecodeCode::truncated) << name << " " << size << status.message;
     }
@@ -75,11 +75,11 @@ TEST(Jpeg2000, Bombs) {
   };
   Bytes wide = good;
   for (const size_t at : {size + 6, size + 10, size + 22, size + 26}) wide[at + 2] = 0xff;
-  EXPECT_EQ(decode(wide).code, DecodeCode::too_large);
+  EXPECT_EQ(decode_jpeg2000(wide).code, DecodeCode::too_large);
   for (const size_t at : {size + 6, size + 10, size + 22, size + 26}) wide[at] = 0x7f;
-  EXPECT_EQ(decode(wide, INT64_MAX).code, DecodeCode::too_large);  // nothing overflows
+  EXPECT_EQ(decode_jpeg2000(wide, INT64_MAX).code, DecodeCode::too_large);  // nothing overflows
   // A quarter of the limit, because OpenCV takes four times the memory.
-  EXPECT_EQ(decode(good, 4 * 23 * 17 - 1).code, DecodeCode::too_large);
+  EXPECT_EQ(decode_jpeg2000(good, 4 * 23 * 17 - 1).code, DecodeCode::too_large);
   for (const Bytes& file : {
            changed(size + 22, {0, 0, 0, 1, 0, 0, 0, 1}),  // tiles of one pixel
            changed(coding + 6, {0xff, 0xff}),             // layers
@@ -89,7 +89,7 @@ TEST(Jpeg2000, Bombs) {
            changed(size + 40, {15}),                      // bits
            changed(size + 41, {2}),                       // fewer pixels of one channel
        }) {
-    EXPECT_EQ(decode(file).code, DecodeCode::unsupported);
+    EXPECT_EQ(decode_jpeg2000(file).code, DecodeCode::unsupported);
   }
 }
 

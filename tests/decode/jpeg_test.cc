@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMaxPixels = 1'000'000;
+constexpr int64_t kJpegMaxPixels = 1'000'000;
 
 std::vector<uint8_t> crop_of(const Pixels& image, Box box) {
   std::vector<uint8_t> out;
@@ -70,7 +70,7 @@ std::vector<JpegKind> all_kinds() {
 
 TEST(JpegDecoder, RegionsEqualCropsOfTheWhole) {
   std::mt19937 random(11);
-  JpegDecoder decoder(kMaxPixels);
+  JpegDecoder decoder(kJpegMaxPixels);
   int regions = 0;
   for (const JpegKind& kind : all_kinds()) {
     for (const Size size : {Size{1, 1}, {3, 50}, {16, 8}, {33, 17}, {70, 95}, {213, 120}}) {

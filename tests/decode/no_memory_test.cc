@@ -15,16 +15,17 @@
 namespace stoker {
 namespace {
 
-struct Answer {
+struct MemoryAnswer {
   DecodeStatus status;
   std::vector<uint8_t> pixels;  // empty unless ok
 };
 
 // `fill` is the content of the output before, so that unwritten bytes are noticed.
-Answer decode(ImageDecoder& decoder, const OddFile& file, const CropSpec& spec, uint8_t fill) {
+MemoryAnswer decode_answer(ImageDecoder& decoder, const OddFile& file, const CropSpec& spec,
+                           uint8_t fill) {
   Pixels out({spec.window.width, spec.window.height});
   std::fill_n(out.view().data, out.view().stride_bytes * out.size().height, fill);
-  Answer answer;
+  MemoryAnswer answer;
   answer.status = decoder.decode(file.bytes, spec, out.view());
   if (answer.status.ok()) answer.pixels = out.packed();
   return answer;
@@ -67,13 +68,13 @@ TEST_P(NoMemory, WhateverWasDecodedBefore) {
   const DecodeOptions options{.pixels = pixels, .exif = exif, .max_pixels = 1 << 20};
   const std::vector<OddFile> files = all_files();
   std::vector<std::pair<size_t, bool>> order;
-  std::vector<Answer> fresh(2 * files.size());
+  std::vector<MemoryAnswer> fresh(2 * files.size());
   mallopt(M_PERTURB, 0x55);
   for (size_t i = 0; i < files.size(); ++i) {
     for (const bool whole : {false, true}) {
       ImageDecoder decoder(options);
       const CropSpec spec = spec_of(decoder, files[i], whole);
-      fresh[2 * i + whole] = decode(decoder, files[i], spec, 0x11);
+      fresh[2 * i + whole] = decode_answer(decoder, files[i], spec, 0x11);
       order.push_back({i, whole});
     }
   }
@@ -86,8 +87,9 @@ TEST_P(NoMemory, WhateverWasDecodedBefore) {
     const OddFile* before = &files[0];
     for (const auto& [i, whole] : order) {
       SCOPED_TRACE(files[i].name + (whole ? " whole" : " a part") + " after " + before->name);
-      const Answer& expected = fresh[2 * i + whole];
-      const Answer found = decode(used, files[i], spec_of(used, files[i], whole), 0xEE);
+      const MemoryAnswer& expected = fresh[2 * i + whole];
+      const MemoryAnswer found =
+          decode_answer(used, files[i], spec_of(used, files[i], whole), 0xEE);
       EXPECT_EQ(to_string(found.status.code), to_string(expected.status.code))
           << found.status.message << "; alone: " << expected.status.message;
       EXPECT_EQ(found.status.message, expected.status.message);
@@ -111,7 +113,7 @@ TEST(NoMemoryOfJpegTables, JpegsWithoutHuffmanTablesHaveTheStandards) {
   for (const OddFile& file : jpegs_without_tables()) {
     if (file.name.find("progressive") != std::string::npos) continue;
     SCOPED_TRACE(file.name);
-    const Answer answer = decode(decoder, file, plain_crop({0, 0, 45, 38}), 0);
+    const MemoryAnswer answer = decode_answer(decoder, file, plain_crop({0, 0, 45, 38}), 0);
     if (file.name.find("no_quantisation_tables") != std::string::npos) {
       EXPECT_EQ(answer.status.code, DecodeCode::corrupt);
       continue;

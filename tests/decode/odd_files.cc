@@ -15,7 +15,7 @@ using Bytes = std::vector<uint8_t>;
 constexpr uint8_t kDht = 0xC4, kDqt = 0xDB;
 
 // Damages a file in one of several ways, at `at`. REQUIRES: at < bytes.size().
-void damage(Bytes& bytes, size_t at, std::mt19937& random) {
+void damage_bytes(Bytes& bytes, size_t at, std::mt19937& random) {
   const auto begin = bytes.begin() + static_cast<ptrdiff_t>(at);
   const size_t length = std::min<size_t>(1 + random() % 9, bytes.size() - at);
   switch (random() % 8) {
@@ -109,7 +109,7 @@ std::vector<OddFile> damaged(const OddFile& file, int copies, uint32_t seed) {
     Bytes bytes = file.bytes;
     for (uint32_t hits = 1 + random() % 3; hits > 0 && !bytes.empty(); --hits) {
       const size_t end = random() % 2 == 0 ? std::min<size_t>(bytes.size(), 200) : bytes.size();
-      damage(bytes, random() % end, random);
+      damage_bytes(bytes, random() % end, random);
     }
     files.push_back(
         {file.name.substr(0, dot) + "_damaged_" + std::to_string(i) + file.name.substr(dot),

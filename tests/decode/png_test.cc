@@ -16,21 +16,21 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-struct Answer {
+struct PngAnswer {
   DecodeStatus status;
   Bytes pixels;
 };
 
-Answer decode(ImageDecoder& decoder, const Bytes& file, Box crop) {
+PngAnswer decode_png(ImageDecoder& decoder, const Bytes& file, Box crop) {
   Pixels out({crop.width, crop.height}, 5);
-  Answer answer;
+  PngAnswer answer;
   answer.status = decoder.decode(file, plain_crop(crop), out.view());
   answer.pixels = out.packed();
   EXPECT_TRUE(out.gaps_intact());
   return answer;
 }
 
-Bytes part_of(const Bytes& pixels, Size size, Box crop) {
+Bytes png_part(const Bytes& pixels, Size size, Box crop) {
   Bytes part;
   for (int y = crop.y; y < crop.y + crop.height; ++y) {
     const uint8_t* row = pixels.data() + 3 * (static_cast<size_t>(y) * size.width + crop.x);
@@ -76,15 +76,15 @@ TEST(Png, KindsOfPixelsAreLibpngs) {
     ASSERT_TRUE(expected.is_read) << expected.problem;
     const Box whole{0, 0, kind.size.width, kind.size.height};
     for (const Box& crop : {whole, random_box(kind.size, random), random_box(kind.size, random)}) {
-      const Answer found = decode(decoder, file, crop);
+      const PngAnswer found = decode_png(decoder, file, crop);
       ASSERT_TRUE(found.status.ok()) << found.status.message;
-      ASSERT_EQ(found.pixels, part_of(expected.pixels, kind.size, crop));
+      ASSERT_EQ(found.pixels, png_part(expected.pixels, kind.size, crop));
     }
   }
 }
 
 // Changes the chunks in ways that leave all ends right.
-void damage(std::vector<PngChunk>& chunks, std::mt19937& random) {
+void damage_chunk(std::vector<PngChunk>& chunks, std::mt19937& random) {
   PngChunk& chunk = chunks[random() % chunks.size()];
   switch (random() % 9) {
     case 0:
@@ -131,12 +131,12 @@ TEST(Png, DamagedFilesGetLibpngsVerdict) {
     if (round % 2 == 0) kind.piece = 0;
     std::vector<PngChunk> chunks = split_png(make_png(kind, round));
     for (int times = 1 + static_cast<int>(random() % 2); times > 0 && !chunks.empty(); --times) {
-      damage(chunks, random);
+      damage_chunk(chunks, random);
     }
     const Bytes file = join_png(chunks);
     ImageInfo info;
     if (!decoder.info(file, info).ok()) continue;
-    const Answer found = decode(decoder, file, {0, 0, info.size.width, info.size.height});
+    const PngAnswer found = decode_png(decoder, file, {0, 0, info.size.width, info.size.height});
     if (found.status.code == DecodeCode::truncated) continue;  // without its end; libpng reads it
     const PngReference expected = read_png_reference(file);
     if (found.status.ok()) {
@@ -182,10 +182,11 @@ TEST(Png, RowsBelowTheCropAreNotDecoded) {
   const Bytes broken = join_png(chunks);
   ImageDecoder decoder;
   const Box upper{10, 20, 100, 160};
-  const Answer expected = decode(decoder, intact, upper), found = decode(decoder, broken, upper);
+  const PngAnswer expected = decode_png(decoder, intact, upper),
+                  found = decode_png(decoder, broken, upper);
   ASSERT_TRUE(found.status.ok()) << found.status.message;
   EXPECT_EQ(found.pixels, expected.pixels);
-  EXPECT_EQ(decode(decoder, broken, {10, 300, 10, 10}).status.code, DecodeCode::corrupt);
+  EXPECT_EQ(decode_png(decoder, broken, {10, 300, 10, 10}).status.code, DecodeCode::corrupt);
 }
 
 // A checksum that is wrong is seen where all rows are read.
@@ -194,8 +195,8 @@ TEST(Png, ChecksumOfThePixels) {
   chunks[1].data.back() ^= 1;
   const Bytes file = join_png(chunks);
   ImageDecoder decoder;
-  EXPECT_EQ(decode(decoder, file, {0, 0, 30, 30}).status.code, DecodeCode::corrupt);
-  EXPECT_TRUE(decode(decoder, file, {0, 0, 30, 29}).status.ok());
+  EXPECT_EQ(decode_png(decoder, file, {0, 0, 30, 30}).status.code, DecodeCode::corrupt);
+  EXPECT_TRUE(decode_png(decoder, file, {0, 0, 30, 29}).status.ok());
 }
 
 // A few bytes that would become many: they are read in small memory, or there are too many pixels.
@@ -207,7 +208,7 @@ TEST(Png, Bombs) {
   const Bytes file = join_png(chunks);
   ASSERT_LT(file.size(), 30'000u);
   ImageDecoder small({.max_pixels = 1'000'000});
-  EXPECT_EQ(decode(small, file, {0, 0, 10, 10}).status.code, DecodeCode::too_large);
+  EXPECT_EQ(decode_png(small, file, {0, 0, 10, 10}).status.code, DecodeCode::too_large);
   ImageDecoder decoder;
   Pixels out({20, 20});
   ASSERT_TRUE(

@@ -12,24 +12,24 @@
 namespace stoker {
 namespace {
 
-int draw(std::mt19937& random, int low, int high) {
+int draw_picture(std::mt19937& random, int low, int high) {
   return std::uniform_int_distribution<int>(low, high)(random);
 }
 
 CropSpec draw_spec(std::mt19937& random) {
-  const int largest = draw(random, 0, 9) == 0 ? 700 : 90;
+  const int largest = draw_picture(random, 0, 9) == 0 ? 700 : 90;
   CropSpec s;
-  s.crop = {0, 0, draw(random, 1, largest), draw(random, 1, largest)};
-  s.resized = {draw(random, 1, largest), draw(random, 1, largest)};
-  if (draw(random, 0, 5) == 0) s.resized.width = s.crop.width;
-  if (draw(random, 0, 5) == 0) s.resized.height = s.crop.height;
-  s.window.width = draw(random, 1, s.resized.width);
-  s.window.height = draw(random, 1, s.resized.height);
-  s.window.x = draw(random, 0, s.resized.width - s.window.width);
-  s.window.y = draw(random, 0, s.resized.height - s.window.height);
-  if (draw(random, 0, 1) == 0) s.window = {0, 0, s.resized.width, s.resized.height};
-  s.flip = draw(random, 0, 1) == 1;
-  s.filter = static_cast<Filter>(draw(random, 0, kFilterCount - 1));
+  s.crop = {0, 0, draw_picture(random, 1, largest), draw_picture(random, 1, largest)};
+  s.resized = {draw_picture(random, 1, largest), draw_picture(random, 1, largest)};
+  if (draw_picture(random, 0, 5) == 0) s.resized.width = s.crop.width;
+  if (draw_picture(random, 0, 5) == 0) s.resized.height = s.crop.height;
+  s.window.width = draw_picture(random, 1, s.resized.width);
+  s.window.height = draw_picture(random, 1, s.resized.height);
+  s.window.x = draw_picture(random, 0, s.resized.width - s.window.width);
+  s.window.y = draw_picture(random, 0, s.resized.height - s.window.height);
+  if (draw_picture(random, 0, 1) == 0) s.window = {0, 0, s.resized.width, s.resized.height};
+  s.flip = draw_picture(random, 0, 1) == 1;
+  s.filter = static_cast<Filter>(draw_picture(random, 0, kFilterCount - 1));
   return s;
 }
 
@@ -103,7 +103,7 @@ TEST(RowResizer, TheSizeOfThePortionsDoesNotMatter) {
     RowResizer resizer(PixelPolicy::exact);
     const Box needed = resizer.begin(spec, portions.view());
     for (int y = 0; y < needed.height;) {
-      const int count = std::min(draw(random, 1, 40), needed.height - y);
+      const int count = std::min(draw_picture(random, 1, 40), needed.height - y);
       resizer.rows(source.pixel(needed.x, needed.y + y), source.view().stride_bytes, count);
       y += count;
     }

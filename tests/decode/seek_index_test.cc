@@ -17,12 +17,12 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMaxPixels = 1 << 24;
+constexpr int64_t kSeekMaxPixels = 1 << 24;
 constexpr SeekStep kSteps[] = {SeekStep::row, SeekStep::eight};
 
 using Bytes = std::vector<uint8_t>;
 
-CropSpec random_spec(Size image, std::mt19937& random) {
+CropSpec seek_spec(Size image, std::mt19937& random) {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   CropSpec spec{{}, {24, 24}, {0, 0, 24, 24}};
   spec.crop.width = 1 + below(image.width);
@@ -43,7 +43,7 @@ class SeekIndexTest : public testing::Test {
 
   // Returns what one crop leaves of a file that has no index yet.
   Bytes recorded_index(const Bytes& file, const CropSpec& spec) {
-    CropDecoder recording(kMaxPixels, PixelPolicy::fast);
+    CropDecoder recording(kSeekMaxPixels, PixelPolicy::fast);
     recording.record_places();
     EXPECT_TRUE(recording.decode(file, spec, indexed_.view()));
     const std::span<const uint8_t> index = recording.recorded_index();
@@ -66,7 +66,7 @@ class SeekIndexTest : public testing::Test {
   }
 
   SeekIndexBuilder builder_;
-  CropDecoder decoder_{kMaxPixels, PixelPolicy::fast};
+  CropDecoder decoder_{kSeekMaxPixels, PixelPolicy::fast};
   Pixels plain_{{24, 24}}, indexed_{{24, 24}};
 };
 
@@ -85,7 +85,7 @@ TEST_F(SeekIndexTest, GivesTheSamePixelsForEverySamplingAndRestartInterval) {
         const Bytes index = index_of(file, step);
         for (int trial = 0; trial < 12; ++trial, ++crops) {
           SCOPED_TRACE(describe(kind) + " restart " + std::to_string(interval));
-          used += expect_same(file, index, random_spec(size, random));
+          used += expect_same(file, index, seek_spec(size, random));
         }
       }
     }
@@ -106,7 +106,7 @@ TEST_F(SeekIndexTest, GivesTheSamePixelsOfGreyFilesAndNoise) {
     for (const SeekStep step : kSteps) {
       const Bytes index = index_of(file, step);
       for (int trial = 0; trial < 20; ++trial) {
-        used += expect_same(file, index, random_spec(size, random));
+        used += expect_same(file, index, seek_spec(size, random));
       }
     }
   }
@@ -159,15 +159,15 @@ TEST_F(SeekIndexTest, IsRefusedWhenDamaged) {
     for (size_t bit = 0; bit < 8 * index.size(); ++bit) {
       Bytes bad = index;
       bad[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
-      EXPECT_FALSE(expect_same(file, bad, random_spec(size, random))) << bit;
+      EXPECT_FALSE(expect_same(file, bad, seek_spec(size, random))) << bit;
     }
     for (size_t length = 0; length < index.size(); ++length) {
       const Bytes cut(index.begin(), index.begin() + static_cast<ptrdiff_t>(length));
-      EXPECT_FALSE(expect_same(file, cut, random_spec(size, random))) << length;
+      EXPECT_FALSE(expect_same(file, cut, seek_spec(size, random))) << length;
     }
     Bytes longer = index;
     longer.push_back(0);
-    EXPECT_FALSE(expect_same(file, longer, random_spec(size, random)));
+    EXPECT_FALSE(expect_same(file, longer, seek_spec(size, random)));
   }
 }
 
@@ -176,11 +176,11 @@ TEST_F(SeekIndexTest, IsRefusedForOtherBytes) {
   const Size size{100, 80};
   const Bytes file = make_jpeg(size, {}, 1);
   const Bytes index = index_of(file, SeekStep::eight);
-  EXPECT_FALSE(expect_same(make_jpeg(size, {}, 2), index, random_spec(size, random)));
+  EXPECT_FALSE(expect_same(make_jpeg(size, {}, 2), index, seek_spec(size, random)));
   for (size_t at = 0; at < file.size(); at += 1 + random() % 7) {
     Bytes changed = file;
     changed[at] ^= static_cast<uint8_t>(1u << random() % 8);
-    EXPECT_FALSE(expect_same(changed, index, random_spec(size, random))) << at;
+    EXPECT_FALSE(expect_same(changed, index, seek_spec(size, random))) << at;
   }
 }
 
@@ -223,7 +223,7 @@ TEST_F(SeekIndexTest, AForgedIndexReadsNothingOutside) {
     }
     const uint64_t seal = XXH3_64bits(index.data(), sealed);
     std::memcpy(index.data() + sealed, &seal, sizeof seal);
-    decoder_.decode(file, random_spec(size, random), indexed_.view(), index);
+    decoder_.decode(file, seek_spec(size, random), indexed_.view(), index);
   }
   EXPECT_GT(decoder_.seek_use().used, 0);
   EXPECT_GT(decoder_.seek_use().refused, 0);
@@ -245,11 +245,11 @@ TEST_F(SeekIndexTest, WhatOneCropPassesHelpsTheNext) {
         recode_jpeg(make_jpeg(size, kind, static_cast<uint32_t>(i) + 1), {intervals[i % 5], true});
     const Bytes built = index_of(file, SeekStep::row);
     SCOPED_TRACE(describe(kind) + " restart " + std::to_string(intervals[i % 5]));
-    CropDecoder recording{kMaxPixels, PixelPolicy::fast};
+    CropDecoder recording{kSeekMaxPixels, PixelPolicy::fast};
     recording.record_places();
     Bytes index;
     for (int trial = 0; trial < 12; ++trial) {
-      const CropSpec spec = random_spec(size, random);
+      const CropSpec spec = seek_spec(size, random);
       used += expect_same(file, index, spec);
       ASSERT_TRUE(recording.decode(file, spec, indexed_.view(), Bytes(index)));
       ASSERT_TRUE(decoder_.decode(file, spec, plain_.view()));
@@ -316,7 +316,7 @@ class DamageBehindRecordedRows : public SeekIndexTest,
     int intact = 0, damaged = 0;
     for (int bottom = 40; bottom <= 240; bottom += 2) {
       const CropSpec upper{{0, 0, 240, bottom}, {24, 24}, {0, 0, 24, 24}};
-      CropDecoder recording(kMaxPixels, PixelPolicy::fast);
+      CropDecoder recording(kSeekMaxPixels, PixelPolicy::fast);
       recording.record_places();
       const bool is_good = recording.decode(file, upper, plain_.view());
       const Bytes index(recording.recorded_index().begin(), recording.recorded_index().end());
@@ -373,7 +373,7 @@ TEST_F(SeekIndexTest, NothingIsRecordedInVain) {
 // An index guarantees that libjpeg-turbo accepts the whole file.
 TEST_F(SeekIndexTest, IsMadeOfGoodFilesOnly) {
   std::mt19937 random(6);
-  LibjpegPath libjpeg(kMaxPixels);
+  LibjpegPath libjpeg(kSeekMaxPixels);
   Pixels whole{{72, 88}};
   const CropSpec all{{0, 0, 72, 88}, {72, 88}, {0, 0, 72, 88}};
   int built = 0, trials = 0;

@@ -48,7 +48,8 @@ Bytes rgb_of(const TiffKind& kind, const std::vector<uint16_t>& samples, Box box
   return rgb;
 }
 
-DecodeStatus decode(const Bytes& file, Box box, Bytes& pixels, int64_t max_pixels = 1'000'000) {
+DecodeStatus decode_tiff(const Bytes& file, Box box, Bytes& pixels,
+                         int64_t max_pixels = 1'000'000) {
   ImageDecoder decoder({.max_pixels = max_pixels});
   Pixels out({box.width, box.height});
   const DecodeStatus status = decoder.decode(file, plain_crop(box), out.view());
@@ -69,7 +70,7 @@ void expect_pixels(const TiffKind& kind, std::mt19937& random) {
   for (int i = 0; i < 4; ++i) {
     const Box box =
         i == 0 ? Box{0, 0, kind.size.width, kind.size.height} : random_box(kind.size, random);
-    const DecodeStatus status = decode(file, box, pixels);
+    const DecodeStatus status = decode_tiff(file, box, pixels);
     ASSERT_TRUE(status.ok()) << to_string(status.code) << ": " << status.message;
     ASSERT_EQ(pixels, rgb_of(kind, samples, box)) << box.x << "," << box.y;
   }
@@ -117,7 +118,7 @@ TEST(Tiff, ASecondSampleIsLeftOut) {
           expected.insert(expected.end(),
                           {value, has_palette ? other : value, has_palette ? uint8_t{7} : value});
         }
-        const DecodeStatus status = decode(file, {0, 0, size.width, size.height}, pixels);
+        const DecodeStatus status = decode_tiff(file, {0, 0, size.width, size.height}, pixels);
         ASSERT_TRUE(status.ok()) << status.message;
         EXPECT_EQ(pixels, expected) << has_palette << extra << compression;
       }
@@ -126,7 +127,7 @@ TEST(Tiff, ASecondSampleIsLeftOut) {
   std::vector<uint16_t> samples;
   Bytes pixels;
   const TiffKind multiplied{.size = size, .samples = 2, .extra = EXTRASAMPLE_ASSOCALPHA};
-  EXPECT_EQ(decode(make_tiff(multiplied, 4, samples), {0, 0, 9, 9}, pixels).code,
+  EXPECT_EQ(decode_tiff(make_tiff(multiplied, 4, samples), {0, 0, 9, 9}, pixels).code,
             DecodeCode::unsupported);
 }
 
@@ -158,10 +159,10 @@ TEST(Tiff, PartsOfLossyFilesAreThoseOfTheWhole) {
         std::vector<uint16_t> samples;
         const Bytes file = make_tiff(kind, 4, samples);
         Bytes whole, part;
-        ASSERT_TRUE(decode(file, {0, 0, 90, 75}, whole).ok());
+        ASSERT_TRUE(decode_tiff(file, {0, 0, 90, 75}, whole).ok());
         for (int i = 0; i < 20; ++i) {
           const Box box = random_box(kind.size, random);
-          ASSERT_TRUE(decode(file, box, part).ok());
+          ASSERT_TRUE(decode_tiff(file, box, part).ok());
           for (int y = 0; y < box.height; ++y) {
             const auto from = whole.begin() + 3 * ((box.y + y) * 90 + box.x);
             ASSERT_TRUE(std::equal(from, from + 3 * box.width, part.begin() + 3 * y * box.width));
@@ -206,13 +207,13 @@ TEST(Tiff, OnlyThePartsOfACropAreDecoded) {
         return file;
       };
       Bytes pixels;
-      EXPECT_EQ(decode(damaged(3), {0, 0, 64, 64}, pixels).code, DecodeCode::corrupt);
-      EXPECT_EQ(decode(damaged(3), bottom, pixels).code, DecodeCode::corrupt);
-      EXPECT_TRUE(decode(damaged(3), top, pixels).ok());
+      EXPECT_EQ(decode_tiff(damaged(3), {0, 0, 64, 64}, pixels).code, DecodeCode::corrupt);
+      EXPECT_EQ(decode_tiff(damaged(3), bottom, pixels).code, DecodeCode::corrupt);
+      EXPECT_TRUE(decode_tiff(damaged(3), top, pixels).ok());
       EXPECT_EQ(pixels, rgb_of(kind, samples, top));
-      EXPECT_TRUE(decode(damaged(3), middle, pixels).ok());
-      EXPECT_EQ(decode(damaged(0), top, pixels).code, DecodeCode::corrupt);
-      EXPECT_TRUE(decode(damaged(0), bottom, pixels).ok());
+      EXPECT_TRUE(decode_tiff(damaged(3), middle, pixels).ok());
+      EXPECT_EQ(decode_tiff(damaged(0), top, pixels).code, DecodeCode::corrupt);
+      EXPECT_TRUE(decode_tiff(damaged(0), bottom, pixels).ok());
       EXPECT_EQ(pixels, rgb_of(kind, samples, bottom));
     }
   }
@@ -274,7 +275,7 @@ TEST(Tiff, RunsOfPackBitsGoOnInTheNextLine) {
       Bytes pixels;
       for (int i = 0; i < 10; ++i) {
         const Box box = i == 0 ? Box{0, 0, 61, 50} : random_box(kind.size, random);
-        const DecodeStatus status = decode(file, box, pixels);
+        const DecodeStatus status = decode_tiff(file, box, pixels);
         ASSERT_TRUE(status.ok()) << status.message;
         ASSERT_EQ(pixels, rgb_of(kind, samples, box)) << run << " reversed " << is_reversed;
       }
@@ -315,10 +316,10 @@ TEST(Tiff, RunsOfPackBitsGoOnInTheNextLineOfYcc) {
                                0};
   std::copy(std::begin(full_size), std::end(full_size), entry_of(file, TIFFTAG_PLANARCONFIG));
   Bytes whole, part;
-  ASSERT_TRUE(decode(file, {0, 0, 40, 33}, whole).ok());
+  ASSERT_TRUE(decode_tiff(file, {0, 0, 40, 33}, whole).ok());
   for (int i = 0; i < 10; ++i) {
     const Box box = random_box(kind.size, random);
-    const DecodeStatus status = decode(file, box, part);
+    const DecodeStatus status = decode_tiff(file, box, part);
     ASSERT_TRUE(status.ok()) << status.message;
     for (int y = 0; y < box.height; ++y) {
       const auto from = whole.begin() + 3 * ((box.y + y) * 40 + box.x);
@@ -345,7 +346,7 @@ TEST(Tiff, PackBitsHaveNoDifferences) {
                                  0,
                                  0};
   std::copy(std::begin(differences), std::end(differences), entry_of(file, TIFFTAG_PLANARCONFIG));
-  EXPECT_TRUE(decode(file, {0, 0, 64, 64}, pixels).ok());
+  EXPECT_TRUE(decode_tiff(file, {0, 0, 64, 64}, pixels).ok());
   EXPECT_EQ(pixels, rgb_of(kind, samples, {0, 0, 64, 64}));
 }
 
@@ -361,15 +362,15 @@ TEST(Tiff, PackBitsThatDoNotFitAreDamage) {
     for (size_t i = 0; i < runs; ++i) strip.insert(strip.end(), {kRepeat128, 7});
     return strip;
   };
-  EXPECT_TRUE(decode(with_packed(good, repeats(32)), all, pixels).ok());
+  EXPECT_TRUE(decode_tiff(with_packed(good, repeats(32)), all, pixels).ok());
   EXPECT_EQ(pixels, Bytes(3 * 64 * 64, 7));
   // One byte more than there are: those rows that do not need the last run are read.
   Bytes longer = repeats(32);
   longer.insert(longer.begin(), {0, 7});
-  const DecodeStatus status = decode(with_packed(good, longer), all, pixels);
+  const DecodeStatus status = decode_tiff(with_packed(good, longer), all, pixels);
   EXPECT_EQ(status.code, DecodeCode::corrupt);
   EXPECT_EQ(status.message, "a strip or tile is no whole run of PackBits of its size");
-  EXPECT_TRUE(decode(with_packed(good, longer), top, pixels).ok());
+  EXPECT_TRUE(decode_tiff(with_packed(good, longer), top, pixels).ok());
   // A strip that ends in a run, and between a code and its byte.
   const auto with_size = [&](Bytes file, size_t size) {
     const auto entry = entry_of(file, TIFFTAG_STRIPBYTECOUNTS);
@@ -379,11 +380,11 @@ TEST(Tiff, PackBitsThatDoNotFitAreDamage) {
   };
   for (const size_t size : {63u, 62u, 1u, 0u}) {
     const Bytes file = with_size(with_packed(good, repeats(32)), size);
-    EXPECT_EQ(decode(file, all, pixels).code, DecodeCode::corrupt) << size;
+    EXPECT_EQ(decode_tiff(file, all, pixels).code, DecodeCode::corrupt) << size;
   }
   Bytes literal = repeats(31);
   literal.insert(literal.end(), {127, 1, 2, 3});
-  EXPECT_EQ(decode(with_size(with_packed(good, literal), literal.size()), all, pixels).code,
+  EXPECT_EQ(decode_tiff(with_size(with_packed(good, literal), literal.size()), all, pixels).code,
             DecodeCode::corrupt);
 }
 
@@ -395,7 +396,7 @@ TEST(Tiff, WarningsAboutPixelsAreDamage) {
     Bytes file = make_tiff(kind, 10, samples), pixels;
     const Place place = place_of(file, 0, false);
     std::fill_n(file.begin() + static_cast<ptrdiff_t>(place.at + place.size / 2), 9, uint8_t{0x55});
-    const DecodeStatus status = decode(file, {0, 0, 64, 64}, pixels);
+    const DecodeStatus status = decode_tiff(file, {0, 0, 64, 64}, pixels);
     EXPECT_EQ(status.code, DecodeCode::corrupt) << compression;
     EXPECT_TRUE(status.message.starts_with("libtiff: ")) << status.message;
   }
@@ -414,8 +415,8 @@ TEST(Tiff, NothingBelowOrBesideTheCropIsDecoded) {
         const auto end = file.begin() + static_cast<ptrdiff_t>(place.at + place.size);
         std::fill(end - static_cast<ptrdiff_t>(place.size / 4), end, uint8_t{0xff});
       }
-      EXPECT_EQ(decode(file, {0, 0, 64, 64}, pixels).code, DecodeCode::corrupt);
-      EXPECT_TRUE(decode(file, {3, 2, 50, 30}, pixels).ok());
+      EXPECT_EQ(decode_tiff(file, {0, 0, 64, 64}, pixels).code, DecodeCode::corrupt);
+      EXPECT_TRUE(decode_tiff(file, {3, 2, 50, 30}, pixels).ok());
       EXPECT_EQ(pixels, rgb_of(kind, samples, {3, 2, 50, 30}));
     }
   }
@@ -423,13 +424,13 @@ TEST(Tiff, NothingBelowOrBesideTheCropIsDecoded) {
   Bytes file = make_tiff(kind, 7, samples);
   const Place place = place_of(file, 2, true);
   std::fill_n(file.begin() + static_cast<ptrdiff_t>(place.at), place.size, uint8_t{0xff});
-  EXPECT_FALSE(decode(file, {0, 0, 33, 64}, pixels).ok());
-  EXPECT_TRUE(decode(file, {0, 0, 32, 64}, pixels).ok());
-  EXPECT_TRUE(decode(file, {48, 0, 16, 64}, pixels).ok());
+  EXPECT_FALSE(decode_tiff(file, {0, 0, 33, 64}, pixels).ok());
+  EXPECT_TRUE(decode_tiff(file, {0, 0, 32, 64}, pixels).ok());
+  EXPECT_TRUE(decode_tiff(file, {48, 0, 16, 64}, pixels).ok());
   EXPECT_EQ(pixels, rgb_of(kind, samples, {48, 0, 16, 64}));
 }
 
-int64_t growth_while_decoding(const Bytes& file, Size size, DecodeCode expected) {
+int64_t growth_of_tiff(const Bytes& file, Size size, DecodeCode expected) {
   ImageDecoder decoder({.max_pixels = int64_t{size.width} * size.height});
   Pixels out({224, 224});
   const CropSpec spec{{0, 0, size.width, size.height}, {224, 224}, {0, 0, 224, 224}};
@@ -451,7 +452,7 @@ TEST(Tiff, StripsAreStreamed) {
       TiffKind kind{.size = size, .samples = 1, .bits = 1, .compression = compression};
       kind.rows_per_strip = strip;
       const Bytes file = make_tiff(kind, samples);
-      const int64_t growth = growth_while_decoding(file, size, DecodeCode::ok);
+      const int64_t growth = growth_of_tiff(file, size, DecodeCode::ok);
       EXPECT_LE(growth, kRows) << compression;
       EXPECT_LE(growth, decode_scratch_bound({}, {224, 224}).streamed + kLittleGrowth);
     }
@@ -468,8 +469,7 @@ TEST(Tiff, TilesAndPlanesAreHeldInParts) {
     if (is_tiled) kind.tile = {256, 256};
     const Bytes file =
         make_tiff(kind, std::vector<uint16_t>(static_cast<size_t>(size.width) * size.height * 3));
-    EXPECT_LE(growth_while_decoding(file, size, DecodeCode::ok), frame / 3 + kLittleGrowth)
-        << is_tiled;
+    EXPECT_LE(growth_of_tiff(file, size, DecodeCode::ok), frame / 3 + kLittleGrowth) << is_tiled;
   }
 }
 
@@ -545,7 +545,7 @@ TEST(Tiff, DeflatedPartsEndWithTheirPixels) {
     promise.pixels = stream;
     promise.size = static_cast<uint32_t>(stream.size());
     Bytes pixels;
-    return decode(small_file(promise), {0, 0, size.width, size.height}, pixels).code;
+    return decode_tiff(small_file(promise), {0, 0, size.width, size.height}, pixels).code;
   };
   const Bytes rows(size_t{3} * size.width * size.height, 7);
   EXPECT_EQ(status_of(deflate(rows, 6, 0)), DecodeCode::ok);
@@ -594,31 +594,30 @@ TEST(Tiff, BombsTakeNoMemory) {
   };
   for (const Case& each : cases) {
     const Bytes file = small_file(each.promise);
-    EXPECT_LE(growth_while_decoding(file, size, each.expected), kLittleGrowth) << each.what;
+    EXPECT_LE(growth_of_tiff(file, size, each.expected), kLittleGrowth) << each.what;
   }
   // A tile as large as the picture, and a plane, are held: the plan has them.
   const int64_t bound =
       decode_scratch_bound({.max_pixels = int64_t{size.width} * size.height}, {224, 224})
           .whole_frame;
   Promise tile{.tags = tags(5, {{322, 13'000}, {323, 13'000}}), .is_tiled = true};
-  EXPECT_LE(growth_while_decoding(small_file(tile), size, DecodeCode::corrupt), bound);
+  EXPECT_LE(growth_of_tiff(small_file(tile), size, DecodeCode::corrupt), bound);
   Promise planes{.tags = tags(5, {{284, 2}}), .parts = 3};
-  EXPECT_LE(growth_while_decoding(small_file(planes), size, DecodeCode::corrupt), bound);
+  EXPECT_LE(growth_of_tiff(small_file(planes), size, DecodeCode::corrupt), bound);
 }
 
 TEST(Tiff, ManyTinyTilesAreRefused) {
   const Size size{1'200, 1'000};
   Promise promise{.tags = rgb_tags(size, 5), .parts = 1'200'000, .is_tiled = true};
   promise.tags.insert(promise.tags.end(), {{322, 1}, {323, 1}});
-  EXPECT_LE(growth_while_decoding(small_file(promise), size, DecodeCode::unsupported),
-            kLittleGrowth);
+  EXPECT_LE(growth_of_tiff(small_file(promise), size, DecodeCode::unsupported), kLittleGrowth);
   // Strips of one row each are not too many, however narrow the picture is.
   const TiffKind narrow{
       .size = {1, 60'000}, .compression = 5, .is_separate = true, .rows_per_strip = 1};
   std::vector<uint16_t> samples;
   const Bytes file = make_tiff(narrow, 8, samples);
   Bytes pixels;
-  EXPECT_TRUE(decode(file, {0, 50'000, 1, 9}, pixels).ok());
+  EXPECT_TRUE(decode_tiff(file, {0, 50'000, 1, 9}, pixels).ok());
   EXPECT_EQ(pixels, rgb_of(narrow, samples, {0, 50'000, 1, 9}));
 }
 
@@ -644,9 +643,9 @@ TEST(Tiff, BigHeadersAreChecked) {
     const auto changed = [&](size_t at, uint64_t value, size_t bytes) {
       Bytes file = good;
       put(file, at, value, bytes);
-      return decode(file, whole, pixels);
+      return decode_tiff(file, whole, pixels);
     };
-    ASSERT_TRUE(decode(good, whole, pixels).ok());
+    ASSERT_TRUE(decode_tiff(good, whole, pixels).ok());
     EXPECT_EQ(changed(4, 4, 2).code, DecodeCode::corrupt);                   // offsets of 4 bytes
     EXPECT_EQ(changed(6, 1, 2).code, DecodeCode::corrupt);                   // must be 0
     EXPECT_EQ(changed(8, ~uint64_t{0} - 4, 8).code, DecodeCode::truncated);  // the directory
@@ -662,9 +661,9 @@ TEST(Tiff, BigHeadersAreChecked) {
         Bytes file = good;
         put(file, entry + 2, 16, 2);  // a number of 64 bits
         put(file, entry + 12, kind.size.width, 8);
-        EXPECT_TRUE(decode(file, whole, pixels).ok());
+        EXPECT_TRUE(decode_tiff(file, whole, pixels).ok());
         put(file, entry + 12, uint64_t{1} << 33 | 9, 8);
-        EXPECT_FALSE(decode(file, whole, pixels).ok());
+        EXPECT_FALSE(decode_tiff(file, whole, pixels).ok());
       }
     }
   }

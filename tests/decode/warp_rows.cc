@@ -16,7 +16,7 @@
 namespace stoker {
 namespace {
 
-void run(int repeat) {
+void run_warps(int repeat) {
   WarpPicture picture({1, 1});
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
@@ -50,5 +50,5 @@ void run(int repeat) {
 int main() {
   std::ios::sync_with_stdio(false);
   const char* repeat = std::getenv("WARP_ROWS_REPEAT");
-  stoker::run(repeat != nullptr ? std::max(1, std::atoi(repeat)) : 1);
+  stoker::run_warps(repeat != nullptr ? std::max(1, std::atoi(repeat)) : 1);
 }

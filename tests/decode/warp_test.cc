@@ -80,7 +80,7 @@ class NumberDraw {
 };
 
 template <class Fast, class Plain>
-void expect_same(const Pixels& in, Size size, int gap, const Fast& fast, const Plain& plain) {
+void expect_same_warp(const Pixels& in, Size size, int gap, const Fast& fast, const Plain& plain) {
   Pixels out(size, gap), expected(size);
   fast(in.view(), out.view());
   plain(in.view(), expected.view());
@@ -101,10 +101,10 @@ TEST_P(WarpOnTarget, EqualsThePlainTwin) {
     const auto m = draw.matrix<6>(from);
     const auto c = draw.matrix<8>(from);
     SCOPED_TRACE("trial " + std::to_string(i));
-    expect_same(
+    expect_same_warp(
         in, to, i % 5, [&](ImageView a, MutableImageView b) { warp_affine(a, m, how, fill, b); },
         [&](ImageView a, MutableImageView b) { warp_affine_reference(a, m, how, fill, b); });
-    expect_same(
+    expect_same_warp(
         in, to, i % 5,
         [&](ImageView a, MutableImageView b) { warp_perspective(a, c, how, fill, b); },
         [&](ImageView a, MutableImageView b) { warp_perspective_reference(a, c, how, fill, b); });

@@ -82,7 +82,7 @@ Bytes whole_by_libwebp(const Bytes& file) {
   return made;
 }
 
-DecodeStatus decode(const Bytes& file, Box crop, Bytes& pixels) {
+DecodeStatus decode_webp(const Bytes& file, Box crop, Bytes& pixels) {
   ImageDecoder decoder;
   Pixels out({crop.width, crop.height}, 3);
   const DecodeStatus status = decoder.decode(file, plain_crop(crop), out.view());
@@ -92,7 +92,7 @@ DecodeStatus decode(const Bytes& file, Box crop, Bytes& pixels) {
 }
 
 // The crop's pixels; black where they are not in `inner`, which has `pixels`.
-Bytes part_of(const Bytes& pixels, Box inner, Box crop) {
+Bytes webp_part(const Bytes& pixels, Box inner, Box crop) {
   Bytes part;
   for (int y = crop.y; y < crop.y + crop.height; ++y) {
     for (int x = crop.x; x < crop.x + crop.width; ++x) {
@@ -125,13 +125,13 @@ TEST(Webp, OneColourTakesEightBytes) {
   add(data, static_cast<uint32_t>(bits >> 32), 4);
   add_chunk(file, "VP8L", data);
   const Box crop{90, 10, 10, 70};
-  const DecodeStatus status = decode(file, crop, pixels);
+  const DecodeStatus status = decode_webp(file, crop, pixels);
   ASSERT_TRUE(status.ok()) << status.message;
-  EXPECT_EQ(pixels, part_of(whole_by_libwebp(file), {0, 0, 100, 80}, crop));
+  EXPECT_EQ(pixels, webp_part(whole_by_libwebp(file), {0, 0, 100, 80}, crop));
   EXPECT_EQ(Bytes(pixels.begin(), pixels.begin() + 3), (Bytes{0, 1, 1}));
   file[16] = 7;  // a byte less, which the codes need
   file.pop_back();
-  EXPECT_FALSE(decode(file, crop, pixels).ok());
+  EXPECT_FALSE(decode_webp(file, crop, pixels).ok());
 }
 
 TEST(Webp, PartsHaveThePixelsOfTheWhole) {
@@ -144,9 +144,9 @@ TEST(Webp, PartsHaveThePixelsOfTheWhole) {
     for (int i = 0; i < 12; ++i) {
       const Box crop = i == 0 ? all : random_box(size, random);
       Bytes pixels;
-      const DecodeStatus status = decode(file, crop, pixels);
+      const DecodeStatus status = decode_webp(file, crop, pixels);
       ASSERT_TRUE(status.ok()) << status.message;
-      ASSERT_EQ(pixels, part_of(whole, all, crop))
+      ASSERT_EQ(pixels, webp_part(whole, all, crop))
           << round << ": " << size.width << "x" << size.height << ", crop " << crop.width << "x"
           << crop.height << " at " << crop.x << "," << crop.y;
     }
@@ -166,9 +166,9 @@ TEST(Webp, FirstFrameOfAnAnimationLiesOnBlack) {
     for (int i = 0; i < 8; ++i) {
       const Box crop = i == 0 ? Box{0, 0, canvas.width, canvas.height} : random_box(canvas, random);
       Bytes pixels;
-      const DecodeStatus status = decode(file, crop, pixels);
+      const DecodeStatus status = decode_webp(file, crop, pixels);
       ASSERT_TRUE(status.ok()) << status.message;
-      ASSERT_EQ(pixels, part_of(frame, box, crop)) << round;
+      ASSERT_EQ(pixels, webp_part(frame, box, crop)) << round;
     }
   }
 }
@@ -176,12 +176,12 @@ TEST(Webp, FirstFrameOfAnAnimationLiesOnBlack) {
 TEST(Webp, FramesThatDoNotFitAreRefused) {
   const Bytes still = make_webp({30, 20}, true, 1);
   Bytes pixels;
-  EXPECT_TRUE(decode(animate(still, {32, 24}, {2, 4, 30, 20}), {0, 0, 9, 9}, pixels).ok());
+  EXPECT_TRUE(decode_webp(animate(still, {32, 24}, {2, 4, 30, 20}), {0, 0, 9, 9}, pixels).ok());
   // Off the canvas; of another size than its pixels; no frame.
   for (const Bytes& file :
        {animate(still, {32, 24}, {4, 4, 30, 20}), animate(still, {32, 24}, {0, 6, 30, 20}),
         animate(still, {32, 24}, {0, 0, 28, 20}), animate(still, {32, 24}, {0, 0, 30, 20}, 0)}) {
-    EXPECT_EQ(decode(file, {0, 0, 9, 9}, pixels).code, DecodeCode::corrupt);
+    EXPECT_EQ(decode_webp(file, {0, 0, 9, 9}, pixels).code, DecodeCode::corrupt);
   }
 }
 
@@ -192,14 +192,14 @@ TEST(Webp, RowsBelowTheCropAreNotDecoded) {
   std::fill(broken.begin() + static_cast<ptrdiff_t>(broken.size() * 3 / 4), broken.end(), 0);
   const Box upper{3, 5, 40, 60}, lower{3, 700, 40, 60};
   Bytes pixels, expected;
-  ASSERT_TRUE(decode(still, upper, expected).ok());
-  ASSERT_TRUE(decode(broken, upper, pixels).ok());
+  ASSERT_TRUE(decode_webp(still, upper, expected).ok());
+  ASSERT_TRUE(decode_webp(broken, upper, pixels).ok());
   EXPECT_EQ(pixels, expected);
-  ASSERT_TRUE(decode(still, lower, expected).ok());
-  EXPECT_TRUE(!decode(broken, lower, pixels).ok() || pixels != expected);
+  ASSERT_TRUE(decode_webp(still, lower, expected).ok());
+  EXPECT_TRUE(!decode_webp(broken, lower, pixels).ok() || pixels != expected);
 }
 
-int64_t growth_while_decoding(const Bytes& file, Size size, DecodeCode expected) {
+int64_t growth_of_webp(const Bytes& file, Size size, DecodeCode expected) {
   ImageDecoder decoder;
   Pixels out({224, 224});
   const CropSpec spec{{0, 0, size.width, size.height}, {224, 224}, {0, 0, 224, 224}};
@@ -215,17 +215,14 @@ TEST(Webp, BombsTakeNoMemory) {
   const Size huge{13'000, 13'000}, too_huge{1 << 24, 1 << 24};
   const Box inside{0, 0, 16, 16}, whole{0, 0, 13'000, 13'000};
   // Of an animation only the frame is made; the canvas around it is black.
-  EXPECT_LE(growth_while_decoding(animate(tiny, huge, inside), huge, DecodeCode::ok),
-            kLittleGrowth);
-  EXPECT_LE(growth_while_decoding(animate(tiny, too_huge, inside), huge, DecodeCode::too_large),
+  EXPECT_LE(growth_of_webp(animate(tiny, huge, inside), huge, DecodeCode::ok), kLittleGrowth);
+  EXPECT_LE(growth_of_webp(animate(tiny, too_huge, inside), huge, DecodeCode::too_large),
             kLittleGrowth);
   // The frame is larger than its pixels, or than the canvas.
-  EXPECT_LE(growth_while_decoding(animate(tiny, huge, whole), huge, DecodeCode::corrupt),
-            kLittleGrowth);
+  EXPECT_LE(growth_of_webp(animate(tiny, huge, whole), huge, DecodeCode::corrupt), kLittleGrowth);
   const Size small{20, 20};
   for (const Box box : {whole, Box{0, 0, 1 << 24, 1 << 24}, {6, 0, 16, 16}, {0, 6, 16, 16}}) {
-    EXPECT_LE(growth_while_decoding(animate(tiny, small, box), small, DecodeCode::corrupt),
-              kLittleGrowth);
+    EXPECT_LE(growth_of_webp(animate(tiny, small, box), small, DecodeCode::corrupt), kLittleGrowth);
   }
   // A still picture with another canvas than its pixels have.
   Bytes still = animate(tiny, huge, inside, 0);
@@ -233,14 +230,14 @@ TEST(Webp, BombsTakeNoMemory) {
   still.insert(still.end(), tiny.begin() + 12, tiny.end());
   const auto bytes = static_cast<uint32_t>(still.size() - 8);
   for (size_t i = 0; i < 4; ++i) still[4 + i] = static_cast<uint8_t>(bytes >> 8 * i);
-  EXPECT_LE(growth_while_decoding(still, huge, DecodeCode::corrupt), kLittleGrowth);
+  EXPECT_LE(growth_of_webp(still, huge, DecodeCode::corrupt), kLittleGrowth);
   // Pixels whose own header promises too many: the plan of memory has a frame for them.
   Bytes header = tiny;
   for (const size_t side : {26u, 28u}) {
     header[side] = 13'000 & 0xff;
     header[side + 1] = 13'000 >> 8;
   }
-  EXPECT_LE(growth_while_decoding(header, huge, DecodeCode::corrupt),
+  EXPECT_LE(growth_of_webp(header, huge, DecodeCode::corrupt),
             decode_scratch_bound({}, {224, 224}).whole_frame);
 }
 

@@ -35,8 +35,8 @@ void for_each_golden_line(const std::string& name,
   EXPECT_GT(lines, 500);
 }
 
-std::string text_of(const AugmentSpec& spec, Size source, int64_t sample, int64_t epoch = 0,
-                    uint64_t seed = 1) {
+std::string step_text(const AugmentSpec& spec, Size source, int64_t sample, int64_t epoch = 0,
+                      uint64_t seed = 1) {
   return steps_text(draw(spec, source, sample, epoch, seed).steps);
 }
 
@@ -104,7 +104,7 @@ TEST(AugmentDraw, ResizeCenterDefaultsToTheUsualShortSide) {
 // pad_if_needed.
 TEST(AugmentDraw, SizesAreTorchvisions) {
   const auto last = [](const std::string& list, Size source, Size output) {
-    return text_of(AugmentSpec(list, output), source, 0);
+    return step_text(AugmentSpec(list, output), source, 0);
   };
   EXPECT_EQ(last("resize(100, max_size=150) | resize", {400, 200}, {8, 8}),
             "resize(width=150, height=75, filter='bilinear') | "
@@ -125,7 +125,7 @@ TEST(AugmentDraw, SizesAreTorchvisions) {
 
 TEST(AugmentDraw, SizesAreTimms) {
   const auto drawn = [](const std::string& list, Size source, Size output) {
-    return text_of(AugmentSpec(list, output), source, 0);
+    return step_text(AugmentSpec(list, output), source, 0);
   };
   const std::string last = " | resize(width=8, height=8, filter='bilinear')";
   // Covers 40 x 30, lies inside it, and is halfway between the two ratios.
@@ -162,7 +162,7 @@ TEST(AugmentDraw, SizesAreTimms) {
 // With the centre they are torchvision's FiveCrop.
 TEST(AugmentDraw, CornersAreThoseOfTheImage) {
   const auto corner = [](const std::string& name) {
-    return text_of(AugmentSpec("corner_crop('" + name + "', (20, 30))"), {100, 50}, 0);
+    return step_text(AugmentSpec("corner_crop('" + name + "', (20, 30))"), {100, 50}, 0);
   };
   EXPECT_EQ(corner("top_left"), "crop(x=0, y=0, width=30, height=20)");
   EXPECT_EQ(corner("top_right"), "crop(x=70, y=0, width=30, height=20)");
@@ -309,7 +309,7 @@ TEST(AugmentDraw, JitterHasTorchvisionsRangesAndEveryOrder) {
   expect_uniform(factors["saturation"], 0.5, 0.75);
   expect_uniform(factors["hue"], -0.2, 0.2);
   expect_even(orders, 24);
-  EXPECT_EQ(text_of(AugmentSpec("color_jitter", {8, 8}), {8, 8}, 0), "");
+  EXPECT_EQ(step_text(AugmentSpec("color_jitter", {8, 8}), {8, 8}, 0), "");
 }
 
 TEST(AugmentDraw, RangesAreUniform) {
@@ -326,7 +326,7 @@ TEST(AugmentDraw, RangesAreUniform) {
   expect_uniform(drawn["sharpness"], 0.5, 2);
   expect_uniform(drawn["sigma"], 0.5, 1.5);
   expect_uniform(drawn["radius"], 0.1, 2);
-  EXPECT_THAT(text_of(spec, {32, 32}, 0), ::testing::HasSubstr("kernel_x=5, kernel_y=3"));
+  EXPECT_THAT(step_text(spec, {32, 32}, 0), ::testing::HasSubstr("kernel_x=5, kernel_y=3"));
 }
 
 TEST(AugmentDraw, ProbabilitiesChoicesAndOrdersAreWhatTheySay) {
@@ -336,9 +336,9 @@ TEST(AugmentDraw, ProbabilitiesChoicesAndOrdersAreWhatTheySay) {
   const AugmentSpec order("random_order(invert | equalize | autocontrast | grayscale)", {8, 8});
   std::map<std::string, int> applied, chosen, orders;
   for (int64_t sample = 0; sample < 24000; ++sample) {
-    ++applied[text_of(apply, {8, 8}, sample)];
-    ++chosen[text_of(choice, {8, 8}, sample)];
-    ++orders[text_of(order, {8, 8}, sample)];
+    ++applied[step_text(apply, {8, 8}, sample)];
+    ++chosen[step_text(choice, {8, 8}, sample)];
+    ++orders[step_text(order, {8, 8}, sample)];
   }
   // They are drawn apart from each other.
   ASSERT_EQ(applied.size(), 4u);
@@ -382,9 +382,9 @@ TEST(AugmentDraw, WarpsHaveTorchvisionsRanges) {
 }
 
 TEST(AugmentDraw, QuarterTurnsAreTransposes) {
-  EXPECT_EQ(text_of(AugmentSpec("rotate((180, 180))", {8, 6}), {8, 6}, 0), "turn(quarters=2)");
-  EXPECT_EQ(text_of(AugmentSpec("rotate((0, 0))", {8, 6}), {8, 6}, 0), "");
-  EXPECT_EQ(text_of(AugmentSpec("rotate((90, 90), expand=True) | resize", {8, 6}), {8, 6}, 0),
+  EXPECT_EQ(step_text(AugmentSpec("rotate((180, 180))", {8, 6}), {8, 6}, 0), "turn(quarters=2)");
+  EXPECT_EQ(step_text(AugmentSpec("rotate((0, 0))", {8, 6}), {8, 6}, 0), "");
+  EXPECT_EQ(step_text(AugmentSpec("rotate((90, 90), expand=True) | resize", {8, 6}), {8, 6}, 0),
             "turn(quarters=1) | resize(width=8, height=6, filter='bilinear')");
 }
 
@@ -395,7 +395,7 @@ TEST(AugmentDraw, IsPureFromAnyThreadInAnyOrder) {
       {32, 32});
   constexpr int kSamples = 1000;
   std::vector<std::string> forwards(kSamples), backwards(kSamples);
-  const auto draw_one = [&](int i) { return text_of(spec, {300, 200}, i, 3, 9); };
+  const auto draw_one = [&](int i) { return step_text(spec, {300, 200}, i, 3, 9); };
   std::thread thread([&] {
     for (int i = kSamples - 1; i >= 0; --i) backwards[static_cast<size_t>(i)] = draw_one(i);
   });
@@ -408,7 +408,7 @@ TEST(AugmentDraw, IsPureFromAnyThreadInAnyOrder) {
 // A stage's draws depend on how many of its name are before it, and on no other stage.
 TEST(AugmentDraw, NoStageMovesTheDrawsOfAnother) {
   const auto drawn = [](const std::string& list) {
-    return text_of(AugmentSpec(list, {32, 32}), {300, 200}, 5, 1);
+    return step_text(AugmentSpec(list, {32, 32}), {300, 200}, 5, 1);
   };
   const std::string crop = drawn("random_resized_crop"),
                     jitter = drawn("resize | color_jitter(0.4)");

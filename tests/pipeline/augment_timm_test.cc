@@ -16,15 +16,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr Size kSize{80, 40};
+constexpr Size kTimmSize{80, 40};
 
 // The steps of many samples, in the order of the samples.
-std::vector<std::vector<PixelStep>> drawn(const std::string& list, int samples) {
-  const AugmentSpec spec(list, kSize);
+std::vector<std::vector<PixelStep>> drawn_steps(const std::string& list, int samples) {
+  const AugmentSpec spec(list, kTimmSize);
   std::vector<std::vector<PixelStep>> all;
   Draws draws;
   for (int64_t sample = 0; sample < samples; ++sample) {
-    draw_augmentation(spec, kSize, 1, 0, sample, draws);
+    draw_augmentation(spec, kTimmSize, 1, 0, sample, draws);
     EXPECT_EQ(draws.failure(), "");
     all.emplace_back(draws.steps().begin(), draws.steps().end());
   }
@@ -32,7 +32,7 @@ std::vector<std::vector<PixelStep>> drawn(const std::string& list, int samples) 
 }
 
 std::vector<std::vector<PixelStep>> of_config(const std::string& config, int samples) {
-  return drawn("timm_auto_augment('" + config + "')", samples);
+  return drawn_steps("timm_auto_augment('" + config + "')", samples);
 }
 
 // What a step is, of those that warp by the number that is set.
@@ -69,35 +69,35 @@ std::map<std::string, std::vector<double>> numbers_of(
 }
 
 // Every value that is drawn, without its repetitions and to 9 digits.
-std::vector<double> values_of(std::vector<double> numbers) {
+std::vector<double> distinct_values(std::vector<double> numbers) {
   for (double& number : numbers) number = std::round(number * 1e9) / 1e9;
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   return numbers;
 }
 
-using Values = std::vector<double>;
+using TimmValues = std::vector<double>;
 
 TEST(AugmentTimm, MagnitudesOfRandAugmentAreTimms) {
   auto numbers = numbers_of(of_config("rand-m9-n1-p1", 6000));
   EXPECT_EQ(numbers.size(), 15u);
-  EXPECT_EQ(values_of(numbers["rotate"]), (Values{-27, 27}));
-  EXPECT_EQ(values_of(numbers["shear_x"]), (Values{-0.27, 0.27}));
-  EXPECT_EQ(values_of(numbers["shear_y"]), (Values{-0.27, 0.27}));
-  EXPECT_EQ(values_of(numbers["translate_x"]), (Values{-32.4, 32.4}));
-  EXPECT_EQ(values_of(numbers["translate_y"]), (Values{-16.2, 16.2}));
-  EXPECT_EQ(values_of(numbers["posterize"]), (Values{3}));
-  EXPECT_EQ(values_of(numbers["solarize"]), (Values{230}));
-  EXPECT_EQ(values_of(numbers["solarize_add"]), (Values{99}));
+  EXPECT_EQ(distinct_values(numbers["rotate"]), (TimmValues{-27, 27}));
+  EXPECT_EQ(distinct_values(numbers["shear_x"]), (TimmValues{-0.27, 0.27}));
+  EXPECT_EQ(distinct_values(numbers["shear_y"]), (TimmValues{-0.27, 0.27}));
+  EXPECT_EQ(distinct_values(numbers["translate_x"]), (TimmValues{-32.4, 32.4}));
+  EXPECT_EQ(distinct_values(numbers["translate_y"]), (TimmValues{-16.2, 16.2}));
+  EXPECT_EQ(distinct_values(numbers["posterize"]), (TimmValues{3}));
+  EXPECT_EQ(distinct_values(numbers["solarize"]), (TimmValues{230}));
+  EXPECT_EQ(distinct_values(numbers["solarize_add"]), (TimmValues{99}));
   for (const char* name : {"saturation", "contrast", "brightness", "sharpness"}) {
-    EXPECT_EQ(values_of(numbers[name]), (Values{1.72})) << name;
+    EXPECT_EQ(distinct_values(numbers[name]), (TimmValues{1.72})) << name;
   }
   numbers = numbers_of(of_config("rand-m9-n1-p1-inc1", 6000));
   EXPECT_EQ(numbers.size(), 15u);
-  EXPECT_EQ(values_of(numbers["posterize"]), (Values{1}));
-  EXPECT_EQ(values_of(numbers["solarize"]), (Values{26}));
+  EXPECT_EQ(distinct_values(numbers["posterize"]), (TimmValues{1}));
+  EXPECT_EQ(distinct_values(numbers["solarize"]), (TimmValues{26}));
   for (const char* name : {"saturation", "contrast", "brightness", "sharpness"}) {
-    EXPECT_EQ(values_of(numbers[name]), (Values{0.19, 1.81})) << name;
+    EXPECT_EQ(distinct_values(numbers[name]), (TimmValues{0.19, 1.81})) << name;
   }
 }
 
@@ -118,13 +118,14 @@ TEST(AugmentTimm, SolarizeAddMakesDarkBytesLighter) {
 }
 
 TEST(AugmentTimm, MagnitudesEndAtTheirMost) {
-  EXPECT_EQ(values_of(numbers_of(of_config("rand-m30-n1-p1", 3000))["rotate"]), (Values{-30, 30}));
+  EXPECT_EQ(distinct_values(numbers_of(of_config("rand-m30-n1-p1", 3000))["rotate"]),
+            (TimmValues{-30, 30}));
   auto numbers = numbers_of(of_config("rand-m20-mmax20-n1-p1-inc1", 6000));
-  EXPECT_EQ(values_of(numbers["rotate"]), (Values{-60, 60}));
-  EXPECT_EQ(values_of(numbers["posterize"]), (Values{0}));
-  EXPECT_EQ(values_of(numbers["brightness"]), (Values{0.1, 2.8}));
-  EXPECT_EQ(values_of(numbers["solarize"]), (Values{0}));
-  EXPECT_EQ(values_of(numbers["solarize_add"]), (Values{128}));
+  EXPECT_EQ(distinct_values(numbers["rotate"]), (TimmValues{-60, 60}));
+  EXPECT_EQ(distinct_values(numbers["posterize"]), (TimmValues{0}));
+  EXPECT_EQ(distinct_values(numbers["brightness"]), (TimmValues{0.1, 2.8}));
+  EXPECT_EQ(distinct_values(numbers["solarize"]), (TimmValues{0}));
+  EXPECT_EQ(distinct_values(numbers["solarize_add"]), (TimmValues{128}));
 }
 
 // The magnitude is normal around 9 with a deviation of 0.5, and ends at 10: 2.3 % of all.
@@ -181,7 +182,7 @@ TEST(AugmentTimm, InterpolationIsDrawnOrAsItIsGiven) {
   int cubic = 0, all = 0;
   const auto count = [&](const std::string& list) {
     cubic = all = 0;
-    for (const auto& steps : drawn(list, 6000)) {
+    for (const auto& steps : drawn_steps(list, 6000)) {
       for (const PixelStep& step : steps) {
         if (step.kind->name != std::string("affine")) continue;
         ++all;
@@ -196,7 +197,7 @@ TEST(AugmentTimm, InterpolationIsDrawnOrAsItIsGiven) {
   EXPECT_NEAR(cubic, all / 2.0, 5 * std::sqrt(all) / 2);
   count("timm_auto_augment('rand-m9', 'bicubic', fill=(1, 2, 3))");
   EXPECT_EQ(cubic, all);
-  EXPECT_EQ(drawn("timm_auto_augment('3a')", 1)[0].size(), 1u);
+  EXPECT_EQ(drawn_steps("timm_auto_augment('3a')", 1)[0].size(), 1u);
 }
 
 // Weights of 3aw: 6 of 32 for grey, 3 for rotations, 1 for invert. None comes twice.
@@ -226,17 +227,19 @@ TEST(AugmentTimm, LearnedPoliciesFollowTheirTables) {
   // Of 25 pairs: those with the operation, with their probabilities.
   auto numbers = numbers_of(of_config("original", kSamples));
   EXPECT_NEAR(static_cast<double>(numbers["posterize"].size()), kSamples / 25.0 * 2.8, 5 * 73);
-  EXPECT_EQ(values_of(numbers["posterize"]), (Values{6, 7}));
+  EXPECT_EQ(distinct_values(numbers["posterize"]), (TimmValues{6, 7}));
   EXPECT_NEAR(static_cast<double>(numbers["contrast"].size()), kSamples / 25.0 * 2, 5 * 62);
   numbers = numbers_of(of_config("originalr", kSamples));
-  EXPECT_EQ(values_of(numbers["posterize"]), (Values{1, 2}));
+  EXPECT_EQ(distinct_values(numbers["posterize"]), (TimmValues{1, 2}));
   numbers = numbers_of(of_config("v0", kSamples));
   EXPECT_NEAR(static_cast<double>(numbers["solarize_add"].size()), kSamples / 25.0 * 1.4, 5 * 52);
-  EXPECT_EQ(values_of(numbers["solarize_add"]), (Values{33, 77}));
-  EXPECT_EQ(values_of(numbers["posterize"]), (Values{0, 2}));
-  EXPECT_EQ(values_of(numbers_of(of_config("v0r", kSamples))["posterize"]), (Values{2, 4}));
+  EXPECT_EQ(distinct_values(numbers["solarize_add"]), (TimmValues{33, 77}));
+  EXPECT_EQ(distinct_values(numbers["posterize"]), (TimmValues{0, 2}));
+  EXPECT_EQ(distinct_values(numbers_of(of_config("v0r", kSamples))["posterize"]),
+            (TimmValues{2, 4}));
   // With a deviation no two magnitudes are the same.
-  EXPECT_GT(values_of(numbers_of(of_config("original-mstd0.5", 2000))["contrast"]).size(), 100u);
+  EXPECT_GT(distinct_values(numbers_of(of_config("original-mstd0.5", 2000))["contrast"]).size(),
+            100u);
 }
 
 TEST(AugmentTimm, ThreeAugmentIsOneOfThree) {
@@ -245,8 +248,8 @@ TEST(AugmentTimm, ThreeAugmentIsOneOfThree) {
   for (const auto& [name, all] : numbers) {
     EXPECT_NEAR(static_cast<double>(all.size()), 10000, 5 * 82) << name;
   }
-  EXPECT_EQ(values_of(numbers.at("solarize")), (Values{128}));
-  EXPECT_EQ(values_of(numbers.at("saturation")), (Values{0}));
+  EXPECT_EQ(distinct_values(numbers.at("solarize")), (TimmValues{128}));
+  EXPECT_EQ(distinct_values(numbers.at("saturation")), (TimmValues{0}));
   std::vector<double> radii = numbers.at("pillow_blur");
   std::sort(radii.begin(), radii.end());
   for (size_t i = 0; i < radii.size(); ++i) {
@@ -283,13 +286,13 @@ TEST(AugmentTimm, AugMixSharesAreThoseOfItsDistributions) {
   }
   // A third of the side would be 0.3 at magnitude 10.
   const auto numbers = numbers_of(of_config("augmix-m10-w1-d1-mstd0", 3000));
-  EXPECT_EQ(values_of(numbers.at("translate_x")), (Values{-24, 24}));
+  EXPECT_EQ(distinct_values(numbers.at("translate_x")), (TimmValues{-24, 24}));
 }
 
 TEST(AugmentTimm, RefusesConfigsWithTheSectionThatIsWrong) {
   const auto refusal = [](const std::string& config) -> std::string {
     try {
-      AugmentSpec("timm_auto_augment('" + config + "')", kSize);
+      AugmentSpec("timm_auto_augment('" + config + "')", kTimmSize);
     } catch (const std::invalid_argument& error) {
       return error.what();
     }

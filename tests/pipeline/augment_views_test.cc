@@ -20,7 +20,7 @@ constexpr char kViews[] =
     "views(random_resized_crop((24, 32)) | flip | color_jitter(0.4), "
     "random_resized_crop(12, scale=(0.05, 0.4)) | random_augment, counts=(2, 3))";
 
-MutableImageView view_of(Pixels& pixels, Size size) {
+MutableImageView view_in(Pixels& pixels, Size size) {
   pixels.resize(size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height));
   return {pixels.data(), size.width, size.height, ptrdiff_t{3} * size.width};
 }
@@ -30,7 +30,7 @@ std::vector<Pixels> views_of(Augmenter& augmenter, const AugmentSpec& spec, cons
   std::vector<Pixels> rows(static_cast<size_t>(spec.views()));
   std::vector<MutableImageView> outs;
   for (int view = 0; view < spec.views(); ++view) {
-    outs.push_back(view_of(rows[static_cast<size_t>(view)], spec.view(view).output));
+    outs.push_back(view_in(rows[static_cast<size_t>(view)], spec.view(view).output));
   }
   Size source;
   const DecodeStatus status = augmenter.file_views(file, 1, 2, sample, outs, source);
@@ -66,7 +66,7 @@ TEST(AugmentViews, AreTheStepsOfTheWholeImageInThePlainWay) {
   const Pixels file = jpeg_file(kSize.width, kSize.height, 3);
   Pixels whole;
   const Box all{0, 0, kSize.width, kSize.height};
-  ASSERT_TRUE(ImageDecoder().decode(file, {all, kSize, all}, view_of(whole, kSize)).ok());
+  ASSERT_TRUE(ImageDecoder().decode(file, {all, kSize, all}, view_in(whole, kSize)).ok());
   std::set<std::string> drawn;
   for (int64_t sample = 0; sample < 40; ++sample) {
     const std::vector<Pixels> rows = views_of(augmenter, spec, file, sample);
@@ -90,7 +90,7 @@ TEST(AugmentViews, CropsAreOfOneImage) {
   const Pixels file = jpeg_file(kSize.width, kSize.height, 3);
   Pixels pixels;
   const Box all{0, 0, kSize.width, kSize.height};
-  ASSERT_TRUE(ImageDecoder().decode(file, {all, kSize, all}, view_of(pixels, kSize)).ok());
+  ASSERT_TRUE(ImageDecoder().decode(file, {all, kSize, all}, view_in(pixels, kSize)).ok());
   const int corners[5][2] = {{0, 0}, {24, 0}, {0, 16}, {24, 16}, {12, 8}};
   for (int64_t sample = 0; sample < 20; ++sample) {
     Draws draws;
@@ -121,7 +121,7 @@ TEST(AugmentViews, TheFirstIsTheRowWithoutOthers) {
   for (int64_t sample = 0; sample < 10; ++sample) {
     Pixels row;
     Size source;
-    ASSERT_TRUE(single.file_row(file, 1, 2, sample, view_of(row, alone.output), source).ok());
+    ASSERT_TRUE(single.file_row(file, 1, 2, sample, view_in(row, alone.output), source).ok());
     EXPECT_EQ(views_of(augmenter, spec, file, sample)[0], row);
   }
 }
@@ -142,7 +142,7 @@ TEST(AugmentViews, OfLargeImagesAreDecodedOneByOne) {
       Pixels row;
       ASSERT_TRUE(
           ImageDecoder()
-              .decode(file, {crop, size, {0, 0, size.width, size.height}}, view_of(row, size))
+              .decode(file, {crop, size, {0, 0, size.width, size.height}}, view_in(row, size))
               .ok());
       EXPECT_EQ(rows[0], row);
     }
@@ -154,7 +154,7 @@ TEST(AugmentViews, AViewThatCannotBeDrawnMakesABadSample) {
   const AugmentSpec spec("views(resize((8, 8)), random_crop(100) | resize((8, 8)))");
   Augmenter augmenter(spec, {});
   Pixels rows[2];
-  const MutableImageView outs[] = {view_of(rows[0], {8, 8}), view_of(rows[1], {8, 8})};
+  const MutableImageView outs[] = {view_in(rows[0], {8, 8}), view_in(rows[1], {8, 8})};
   Size source;
   const DecodeStatus status = augmenter.file_views(jpeg_file(50, 120, 1), 1, 2, 3, outs, source);
   EXPECT_EQ(status.code, DecodeCode::unsupported);
@@ -162,8 +162,8 @@ TEST(AugmentViews, AViewThatCannotBeDrawnMakesABadSample) {
 }
 
 // What a device got, of all views.
-std::vector<Pixels> fed(const Source& source, const AugmentSpec& spec,
-                        const LoaderOptions& options) {
+std::vector<Pixels> fed_pixels(const Source& source, const AugmentSpec& spec,
+                               const LoaderOptions& options) {
   Feed feed(source, spec, options);
   std::vector<Pixels> batches;
   Delivered batch;
@@ -191,10 +191,10 @@ TEST(AugmentViews, TravelAsColumnsTheSameForAnyWorkers) {
       "counts=(2, 1))");
   for (const Source* source : std::initializer_list<const Source*>{files.get(), raw.get()}) {
     LoaderOptions options{.batch_size = 6, .feed = {.workers = 0}, .digests = true};
-    const std::vector<Pixels> expected = fed(*source, spec, options);
+    const std::vector<Pixels> expected = fed_pixels(*source, spec, options);
     for (const int workers : {1, 3}) {
       options.feed.workers = workers;
-      EXPECT_EQ(fed(*source, spec, options), expected);
+      EXPECT_EQ(fed_pixels(*source, spec, options), expected);
     }
     Feed feed(*source, spec, options);
     const std::vector<TargetColumn>& columns = feed.loader().targets();
@@ -205,7 +205,7 @@ TEST(AugmentViews, TravelAsColumnsTheSameForAnyWorkers) {
     const AugmentSpec other(
         "views(random_resized_crop((9, 10)) | flip, "
         "random_resized_crop(7) | invert, counts=(2, 1))");
-    EXPECT_NE(fed(*source, other, options).back(), expected.back());
+    EXPECT_NE(fed_pixels(*source, other, options).back(), expected.back());
   }
 }
 
@@ -232,9 +232,9 @@ TEST(AugmentViews, AreConvertedLikeTheImages) {
   const auto source = make_synthetic_source(6, {16, 16}, 10, 3);
   const AugmentSpec spec("views(random_crop(8), counts=2)");
   LoaderOptions options{.batch_size = 6, .feed = {.workers = 2}};
-  const Pixels bytes = fed(*source, spec, options).at(0);
+  const Pixels bytes = fed_pixels(*source, spec, options).at(0);
   options.format = {.type = PixelType::fp32, .order = PixelOrder::nchw};
-  const std::vector<Pixels> converted = fed(*source, spec, options);
+  const std::vector<Pixels> converted = fed_pixels(*source, spec, options);
   const auto* floats = reinterpret_cast<const float*>(converted.at(0).data());
   ASSERT_EQ(converted[0].size(), 4 * bytes.size());
   for (size_t row = 0; row < 6; ++row) {
@@ -246,7 +246,7 @@ TEST(AugmentViews, AreConvertedLikeTheImages) {
     }
   }
   options.format->type = PixelType::bf16;
-  EXPECT_THROW(fed(*source, spec, options), std::invalid_argument);
+  EXPECT_THROW(fed_pixels(*source, spec, options), std::invalid_argument);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ std::vector<std::string> found(const std::string& path, Split split = Split::all
   return set ? set->blobs : std::vector<std::string>{"nothing"};
 }
 
-std::string error_of(const std::string& path, Split split = Split::all) {
+std::string set_error(const std::string& path, Split split = Split::all) {
   try {
     found(path, split);
   } catch (const std::runtime_error& error) {
@@ -90,7 +90,7 @@ TEST(BlobSetTest, AFolderWithOnePartIsTakenWhole) {
   EXPECT_EQ(found(folder.path(), Split::train).size(), 2u);
   EXPECT_FALSE(has_blob_parts(folder.path()));
   EXPECT_EQ(
-      error_of(folder.path(), Split::test),
+      set_error(folder.path(), Split::test),
       folder.path() + ": no part test, val or validation there; found 2 files, as trainer-0.tar");
   const std::string test = folder.make_folder("test");
   folder.write("test/a.tar");
@@ -114,16 +114,16 @@ TEST(BlobSetTest, RefusesWhatIsNotClear) {
   const TempFolder formats, lists, parts;
   formats.write("a.tar");
   formats.write("a.parquet");
-  EXPECT_EQ(error_of(formats.path()),
+  EXPECT_EQ(set_error(formats.path()),
             formats.path() +
                 ": it has shards of several formats: 1 tar (as a.tar) 1 parquet (as a.parquet); "
                 "name those to take, as \"" +
                 formats.path() + "/*.tar\"");
   lists.write("a.csv");
   lists.write("b.csv");
-  EXPECT_EQ(error_of(lists.path()), lists.path() + ": it has 2 lists (as a.csv, b.csv); name one");
+  EXPECT_EQ(set_error(lists.path()), lists.path() + ": it has 2 lists (as a.csv, b.csv); name one");
   parts.write("train/a.tar");
-  EXPECT_EQ(error_of(parts.path(), Split::test),
+  EXPECT_EQ(set_error(parts.path(), Split::test),
             parts.path() +
                 ": no folder test, val or validation with shards there, but one of the "
                 "other part");
@@ -141,16 +141,16 @@ TEST(BlobSetTest, ExpandsBracesAndGlobs) {
   EXPECT_THAT(found(at + "?-08.tar"), ElementsAre("a-08.tar", "b-08.tar"));
   EXPECT_THAT(found(at + "a-*.tar"), ElementsAre("a-08.tar", "a-09.tar", "a-10.tar"));
   EXPECT_THAT(found(at + "a-08.tar"), ElementsAre("a-08.tar"));
-  EXPECT_EQ(error_of(at + "c-*.tar"), at + "c-*.tar: no file is named like that");
-  EXPECT_EQ(error_of(at + "a-{08..12}.tar"), at + "a-11.tar: no such file; 2 of 5 are missing");
-  EXPECT_EQ(error_of(at + "a-{8..x}.tar"),
+  EXPECT_EQ(set_error(at + "c-*.tar"), at + "c-*.tar: no file is named like that");
+  EXPECT_EQ(set_error(at + "a-{08..12}.tar"), at + "a-11.tar: no such file; 2 of 5 are missing");
+  EXPECT_EQ(set_error(at + "a-{8..x}.tar"),
             at + "a-{8..x}.tar: {8..x} is no range of numbers, as {000..127} is one");
-  EXPECT_EQ(error_of(at + "a-{9..8}.tar"),
+  EXPECT_EQ(set_error(at + "a-{9..8}.tar"),
             at + "a-{9..8}.tar: {9..8} is no range of numbers, as {000..127} is one");
-  EXPECT_THAT(error_of(at + "{0..999999}{0..9}.tar"), HasSubstr("more than 1000000 paths"));
-  EXPECT_EQ(error_of(at + "nothing"), at + "nothing: no such file or folder");
-  EXPECT_THAT(error_of(at + "a-11.txt"), HasSubstr("its name says no format that is read"));
-  EXPECT_THAT(error_of(at + "a-*"), HasSubstr("a-11.txt: its name says no format"));
+  EXPECT_THAT(set_error(at + "{0..999999}{0..9}.tar"), HasSubstr("more than 1000000 paths"));
+  EXPECT_EQ(set_error(at + "nothing"), at + "nothing: no such file or folder");
+  EXPECT_THAT(set_error(at + "a-11.txt"), HasSubstr("its name says no format that is read"));
+  EXPECT_THAT(set_error(at + "a-*"), HasSubstr("a-11.txt: its name says no format"));
 }
 
 TEST(BlobSetTest, AFileThatIsNamedLikeAPatternIsThatFile) {

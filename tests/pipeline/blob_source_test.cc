@@ -57,7 +57,7 @@ std::unique_ptr<Source> open_all(const std::string& path, SourceOptions options 
   return open_source(path, options);
 }
 
-std::string error_of(const std::string& path, const SourceOptions& options = {}) {
+std::string blob_error(const std::string& path, const SourceOptions& options = {}) {
   try {
     open_all(path, options);
   } catch (const std::exception& error) {
@@ -97,10 +97,10 @@ TEST(BlobSourceTest, ClassNamesLieBesideTheShards) {
   folder.write("classes.txt", "cat\r\ndog\nhorse\n");
   EXPECT_THAT(open_all(folder.path())->class_names(), ElementsAre("cat", "dog", "horse"));
   folder.write("classes.txt", "cat");
-  EXPECT_EQ(error_of(folder.path()),
+  EXPECT_EQ(blob_error(folder.path()),
             folder.path() + "/a.tar#0: its label is 1, and there are 1 class names");
   folder.write("classes.txt", std::string("a\0b", 3));
-  EXPECT_EQ(error_of(folder.path()),
+  EXPECT_EQ(blob_error(folder.path()),
             folder.path() +
                 "/classes.txt: it has a NUL byte, and should have a class name per "
                 "line");
@@ -162,12 +162,12 @@ TEST(BlobSourceTest, LabelsOfTwoKindsAreRefused) {
   const TempFolder folder;
   folder.write("a.tar", tar_of({{"1", "one", "1"}}));
   folder.write("b.tar", tar_of({{"2", "two", "cat"}}));
-  EXPECT_EQ(error_of(folder.path()),
+  EXPECT_EQ(blob_error(folder.path()),
             folder.path() +
                 "/b.tar: its labels are of another kind (numbers, text or none) than those of " +
                 folder.path() + "/a.tar");
   folder.write("b.tar", tar_of({{"2", "two", "1"}, {"3", "three", "cat"}}));
-  EXPECT_EQ(error_of(folder.path()),
+  EXPECT_EQ(blob_error(folder.path()),
             folder.path() +
                 "/b.tar: at byte 2560: sample 1 has text for its label, and the samples "
                 "before it have a number");
@@ -176,11 +176,11 @@ TEST(BlobSourceTest, LabelsOfTwoKindsAreRefused) {
 TEST(BlobSourceTest, LabelsOutOfRangeAreRefused) {
   const TempFolder folder;
   const std::string path = folder.write("a.tar", tar_of({{"1", "one", "-1"}}));
-  EXPECT_EQ(error_of(path), path +
-                                ": at byte 512: sample 0 has label -1, which must be 0 to "
-                                "16777215; for data without labels, `label_from` none");
+  EXPECT_EQ(blob_error(path), path +
+                                  ": at byte 512: sample 0 has label -1, which must be 0 to "
+                                  "16777215; for data without labels, `label_from` none");
   folder.write("a.tar", tar_of({{"1", "one", "16777216"}}));
-  EXPECT_EQ(error_of(path),
+  EXPECT_EQ(blob_error(path),
             path + ": at byte 512: sample 0 has label 16777216, which must be 0 to 16777215");
 }
 
@@ -229,9 +229,9 @@ TEST(BlobSourceTest, FilesThatNameOtherClassesAreRefused) {
     folder.write(name + ".parquet", file.bytes());
   }
   EXPECT_THAT(open_all(folder.path() + "/b.parquet")->class_names(), ElementsAre("first of b"));
-  EXPECT_EQ(error_of(folder.path()), folder.path() +
-                                         "/b.parquet: it names other classes (1) than " +
-                                         folder.path() + "/a.parquet (1)");
+  EXPECT_EQ(blob_error(folder.path()), folder.path() +
+                                           "/b.parquet: it names other classes (1) than " +
+                                           folder.path() + "/a.parquet (1)");
 }
 
 TEST(BlobSourceTest, ImagesOfCompressedPagesAreUnpacked) {
@@ -267,15 +267,15 @@ TEST(BlobSourceTest, PagesThatAreUnpackedFromTheirBeginningAreNoted) {
 TEST(BlobSourceTest, NoSamplesAreAnError) {
   const TempFolder folder;
   const std::string a = folder.write("a.tar", tar_end());
-  EXPECT_EQ(error_of(a), a + ": it has no samples");
+  EXPECT_EQ(blob_error(a), a + ": it has no samples");
   folder.write("b.tar", tar_end());
-  EXPECT_EQ(error_of(folder.path()), a + " and 1 more files have no samples");
+  EXPECT_EQ(blob_error(folder.path()), a + " and 1 more files have no samples");
 }
 
 TEST(BlobSourceTest, FieldsAreRefusedWhereThereIsNothingToChoose) {
   const TempFolder folder;
   folder.write("cat/1.jpg");
-  EXPECT_EQ(error_of(folder.path(), {.label_from = "cls"}),
+  EXPECT_EQ(blob_error(folder.path(), {.label_from = "cls"}),
             "SourceOptions: label_from is \"cls\", and " + folder.path() +
                 " is an image folder, which has no such choice");
 }

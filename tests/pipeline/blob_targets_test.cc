@@ -44,7 +44,7 @@ std::string json_shard(const std::vector<std::string>& jsons) {
   return tar + tar_end();
 }
 
-SourceOptions options_of(Fields targets, const std::string& label = "none") {
+SourceOptions target_options(Fields targets, const std::string& label = "none") {
   SourceOptions options;
   options.label_from = label;
   options.targets_from = std::move(targets);
@@ -52,7 +52,7 @@ SourceOptions options_of(Fields targets, const std::string& label = "none") {
   return options;
 }
 
-std::string error_of(const std::string& path, const SourceOptions& options) {
+std::string target_error(const std::string& path, const SourceOptions& options) {
   try {
     open_source(path, options);
   } catch (const std::exception& error) {
@@ -62,7 +62,7 @@ std::string error_of(const std::string& path, const SourceOptions& options) {
 }
 
 // The bytes of each column of a sample's targets.
-std::vector<std::string> bytes_of(const Source& source, SampleId id) {
+std::vector<std::string> column_bytes(const Source& source, SampleId id) {
   std::vector<std::string> bytes;
   SampleTargets targets;
   for (const TargetColumn& column : source.targets()) {
@@ -77,8 +77,8 @@ std::vector<std::string> bytes_of(const Source& source, SampleId id) {
 }
 
 template <class T>
-std::vector<T> values_of(const Source& source, SampleId id, size_t column = 0) {
-  const std::string bytes = bytes_of(source, id)[column];
+std::vector<T> column_values(const Source& source, SampleId id, size_t column = 0) {
+  const std::string bytes = column_bytes(source, id)[column];
   std::vector<T> values(bytes.size() / sizeof(T));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
@@ -94,28 +94,29 @@ TEST(BlobTargets, ColumnsHaveTheOrderAndTheTypesThatWereAskedFor) {
   const TempFolder folder;
   const std::string list = folder.write(
       "l.csv", "path,label,tags,box,age\na.jpg,cat,1 0,0.5 1 2 3,7\nb.jpg,dog,0 1,1 1 1 1,8\n");
-  const auto source = open_source(list, options_of({"age:int32", "box", "tags:uint8"}, "label"));
+  const auto source =
+      open_source(list, target_options({"age:int32", "box", "tags:uint8"}, "label"));
   EXPECT_THAT(columns_of(*source),
               ElementsAre("'age': int32 ()", "'box': float32 (4)", "'tags': uint8 (2)"));
-  EXPECT_THAT(values_of<int32_t>(*source, 1, 0), ElementsAre(8));
-  EXPECT_THAT(values_of<float>(*source, 0, 1), ElementsAre(0.5F, 1, 2, 3));
-  EXPECT_THAT(values_of<uint8_t>(*source, 1, 2), ElementsAre(0, 1));
+  EXPECT_THAT(column_values<int32_t>(*source, 1, 0), ElementsAre(8));
+  EXPECT_THAT(column_values<float>(*source, 0, 1), ElementsAre(0.5F, 1, 2, 3));
+  EXPECT_THAT(column_values<uint8_t>(*source, 1, 2), ElementsAre(0, 1));
   EXPECT_THAT(labels_of(*source), ElementsAre(0, 1));
 }
 
 TEST(BlobTargets, AFieldMayEndLikeAType) {
   const TempFolder folder;
   const std::string list = folder.write("l.csv", "path,x:int64\na.jpg,1\n");
-  EXPECT_THAT(columns_of(*open_source(list, options_of({"x:int64:uint8"}))),
+  EXPECT_THAT(columns_of(*open_source(list, target_options({"x:int64:uint8"}))),
               ElementsAre("'x:int64': uint8 ()"));
 }
 
 TEST(BlobTargets, WithoutTargetsThereAreNoColumns) {
   const TempFolder folder;
-  const auto source = open_source(folder.write("l.csv", "path,x\na.jpg,1\n"), options_of({}));
+  const auto source = open_source(folder.write("l.csv", "path,x\na.jpg,1\n"), target_options({}));
   EXPECT_THAT(source->targets(), IsEmpty());
   EXPECT_EQ(source->targets_digest(), 0U);
-  EXPECT_THAT(bytes_of(*source, 0), IsEmpty());
+  EXPECT_THAT(column_bytes(*source, 0), IsEmpty());
 }
 
 TEST(BlobTargets, TheFirstSampleOfAllShardsDecides) {
@@ -127,37 +128,37 @@ TEST(BlobTargets, TheFirstSampleOfAllShardsDecides) {
   for (const char* name : {"b.tar", "c.tar", "d.tar"}) {
     folder.write(name, json_shard({R"({"x": 2})", R"({"x": 1e30})"}));
   }
-  const auto source = open_source(folder.path(), options_of({"json:x"}));
+  const auto source = open_source(folder.path(), target_options({"json:x"}));
   EXPECT_THAT(columns_of(*source), ElementsAre("'x': float32 ()"));
-  EXPECT_THAT(values_of<float>(*source, 1), ElementsAre(1));
-  EXPECT_THAT(values_of<float>(*source, 2), ElementsAre(2));
-  EXPECT_THAT(values_of<float>(*source, 7), ElementsAre(1e30F));
+  EXPECT_THAT(column_values<float>(*source, 1), ElementsAre(1));
+  EXPECT_THAT(column_values<float>(*source, 2), ElementsAre(2));
+  EXPECT_THAT(column_values<float>(*source, 7), ElementsAre(1e30F));
   // The first shard with a sample in it decides.
   folder.write("a.tar", tar_end());
   folder.write("b.tar", json_shard({R"({"x": 2})", R"({"x": 3.0})"}));
   folder.write("c.tar", json_shard({R"({"x": 4})"}));
   folder.write("d.tar", json_shard({R"({"x": 4.5})"}));
-  EXPECT_EQ(error_of(folder.path(), options_of({"json:x"})),
+  EXPECT_EQ(target_error(folder.path(), target_options({"json:x"})),
             folder.path() +
                 "/d.tar: at byte 1536: sample 0, '0.jpg': target 'x' has the value 4.5, which is "
                 "no int64");
   fs::remove(folder.path() + "/d.tar");
-  const auto integers = open_source(folder.path(), options_of({"json:x"}));
+  const auto integers = open_source(folder.path(), target_options({"json:x"}));
   EXPECT_THAT(columns_of(*integers), ElementsAre("'x': int64 ()"));
-  EXPECT_THAT(values_of<int64_t>(*integers, 1), ElementsAre(3));
+  EXPECT_THAT(column_values<int64_t>(*integers, 1), ElementsAre(3));
 }
 
 TEST(BlobTargets, SamplesOfOtherShapesAreRefused) {
   const TempFolder folder;
   const std::string list = folder.write("l.csv", "path,x\n\"a\n.jpg\",1 2 3\nb.jpg,1 2 3 4\n");
-  EXPECT_EQ(error_of(list, options_of({"x"})),
+  EXPECT_EQ(target_error(list, target_options({"x"})),
             list +
                 ": at byte 22: line 4, 'b.jpg': target 'x' has the shape (4), and the first "
                 "sample has (3)");
   folder.write("a.tfrecord", record_of("one", {1, 2}));
   const std::string last = record_of("two", {1, 2});
   folder.write("b.tfrecord", last + record_of("three", {3}));
-  EXPECT_EQ(error_of(folder.path() + "/*.tfrecord", options_of({"tags"})),
+  EXPECT_EQ(target_error(folder.path() + "/*.tfrecord", target_options({"tags"})),
             folder.path() + "/b.tfrecord: at byte " + std::to_string(last.size()) +
                 ": sample 1: target 'tags' has the shape (), and the first sample has (2)");
 }
@@ -201,8 +202,8 @@ TEST(BlobTargets, OnlyWhatATypeCanHoldFits) {
 TEST(BlobTargets, DoublesAreRounded) {
   const TempFolder folder;
   const auto source =
-      open_source(folder.write("l.csv", "path,x\na,0.1 16777217\n"), options_of({"x"}));
-  EXPECT_THAT(values_of<float>(*source, 0), ElementsAre(0.1F, 16777216.0F));
+      open_source(folder.write("l.csv", "path,x\na,0.1 16777217\n"), target_options({"x"}));
+  EXPECT_THAT(column_values<float>(*source, 0), ElementsAre(0.1F, 16777216.0F));
 }
 
 TEST(BlobTargets, ValuesOfLaterSegmentsAndOfWideVectorsAreFound) {
@@ -215,15 +216,15 @@ TEST(BlobTargets, ValuesOfLaterSegmentsAndOfWideVectorsAreFound) {
   for (int64_t i = 0; i < kWideRows; ++i) {
     wide += record_of("x", std::vector<int64_t>(kWide, 1'000 + i));
   }
-  const auto source = open_source(folder.write("a.tfrecord", narrow), options_of({"tags"}));
+  const auto source = open_source(folder.write("a.tfrecord", narrow), target_options({"tags"}));
   for (const int64_t row : {int64_t{0}, BlobSegment::kMaxSamples - 1, BlobSegment::kMaxSamples,
                             2 * BlobSegment::kMaxSamples, kRows - 1}) {
-    EXPECT_THAT(values_of<int64_t>(*source, row), ElementsAre(row, -row));
+    EXPECT_THAT(column_values<int64_t>(*source, row), ElementsAre(row, -row));
   }
-  const auto second = open_source(folder.write("b.tfrecord", wide), options_of({"tags"}));
+  const auto second = open_source(folder.write("b.tfrecord", wide), target_options({"tags"}));
   ASSERT_EQ(second->size(), kWideRows);
   for (int64_t row = 0; row < kWideRows; ++row) {
-    const std::vector<int64_t> values = values_of<int64_t>(*second, row);
+    const std::vector<int64_t> values = column_values<int64_t>(*second, row);
     EXPECT_EQ(values, std::vector<int64_t>(kWide, 1'000 + row));
     EXPECT_EQ(second->name(row), "b.tfrecord#" + std::to_string(row));
   }
@@ -233,8 +234,8 @@ TEST(BlobTargets, TheDigestIsThatOfTheSameValuesInMemory) {
   const TempFolder folder;
   const std::string path =
       folder.write("l.csv", "path,x,y\na.jpg,1 2,0.5\nb.jpg,3 4,1.5\nc.jpg,5 6,2.5\n");
-  const auto source = open_source(path, options_of({"x", "y"}));
-  const auto bare = open_source(path, options_of({}));
+  const auto source = open_source(path, target_options({"x", "y"}));
+  const auto bare = open_source(path, target_options({}));
   const std::vector<int64_t> x = {1, 2, 3, 4, 5, 6};
   const std::vector<float> y = {0.5, 1.5, 2.5};
   const TargetSource tables(
@@ -245,7 +246,7 @@ TEST(BlobTargets, TheDigestIsThatOfTheSameValuesInMemory) {
   EXPECT_EQ(source->labels_digest(), bare->labels_digest());
   // Another value, another name and another type are other targets.
   const auto digest_of = [&](const std::string& text, Fields fields) {
-    return open_source(folder.write("m.csv", text), options_of(std::move(fields)))
+    return open_source(folder.write("m.csv", text), target_options(std::move(fields)))
         ->targets_digest();
   };
   const std::string text = "path,x,y\na.jpg,1 2,0.5\nb.jpg,3 4,1.5\nc.jpg,5 6,2.5\n";
@@ -261,7 +262,7 @@ TEST(BlobTargets, TheFingerprintHasThem) {
   const TempFolder folder;
   const auto fingerprint_of = [&](const std::string& values, Fields fields) {
     const std::string path = folder.write("l.csv", "path,x\na.jpg,1 " + values + "\n");
-    return open_source(path, options_of(std::move(fields)))->fingerprint();
+    return open_source(path, target_options(std::move(fields)))->fingerprint();
   };
   EXPECT_EQ(fingerprint_of("2", {"x"}), fingerprint_of("2", {"x"}));
   EXPECT_NE(fingerprint_of("2", {"x"}), fingerprint_of("3", {"x"}));
@@ -281,7 +282,7 @@ TEST(BlobTargets, AnIndexIsKeptForEachChoice) {
   const std::string cache = folder.make_folder("cache");
   int scans = 0;
   const auto open = [&](Fields fields) {
-    SourceOptions options = options_of(std::move(fields));
+    SourceOptions options = target_options(std::move(fields));
     options.cache_dir = cache;
     options.go_on = [&scans, asked = false](int64_t, int64_t) mutable {
       scans += asked ? 0 : 1;
@@ -296,7 +297,7 @@ TEST(BlobTargets, AnIndexIsKeptForEachChoice) {
   const auto again = open({"x"});
   EXPECT_EQ(scans, 1);
   EXPECT_THAT(columns_of(*again), ElementsAre("'x': int64 ()"));
-  EXPECT_THAT(values_of<int64_t>(*again, 9'999), ElementsAre(9'999));
+  EXPECT_THAT(column_values<int64_t>(*again, 9'999), ElementsAre(9'999));
   EXPECT_EQ(files(), 1);
   for (const Fields& fields :
        {Fields{"y"}, Fields{"x", "y"}, Fields{"y", "x"}, Fields{"x:int32"}, Fields{}}) {
@@ -313,7 +314,7 @@ TEST(BlobTargets, ADamagedIndexGivesZeros) {
   for (int i = 0; i < 10'000; ++i) text += std::to_string(i) + ".jpg,5\n";
   const std::string path = folder.write("l.csv", text);
   settle(path);
-  SourceOptions options = options_of({"x"});
+  SourceOptions options = target_options({"x"});
   options.cache_dir = folder.make_folder("cache");
   open_source(path, options);
   const std::string index = fs::directory_iterator(options.cache_dir)->path().string();
@@ -322,8 +323,8 @@ TEST(BlobTargets, ADamagedIndexGivesZeros) {
   file.put(0x55);
   file.close();
   const auto source = open_source(path, options);
-  EXPECT_THAT(values_of<int64_t>(*source, 1), ElementsAre(0));
-  EXPECT_THAT(values_of<int64_t>(*source, 9'999), ElementsAre(5));
+  EXPECT_THAT(column_values<int64_t>(*source, 1), ElementsAre(0));
+  EXPECT_THAT(column_values<int64_t>(*source, 9'999), ElementsAre(5));
 }
 
 TEST(BlobTargets, AFirstShardThatIsBrokenStopsTheOthers) {
@@ -332,7 +333,7 @@ TEST(BlobTargets, AFirstShardThatIsBrokenStopsTheOthers) {
   for (const char* name : {"b.tar", "c.tar", "d.tar", "e.tar"}) {
     folder.write(name, json_shard({R"({"x": 2})"}));
   }
-  EXPECT_EQ(error_of(folder.path(), options_of({"json:x"})),
+  EXPECT_EQ(target_error(folder.path(), target_options({"json:x"})),
             folder.path() +
                 "/a.tar: at byte 1536: target 'x' in '0.json' is or has string, and no "
                 "number");
@@ -341,30 +342,31 @@ TEST(BlobTargets, AFirstShardThatIsBrokenStopsTheOthers) {
 TEST(BlobTargets, ChoicesThatCannotBeAreRefused) {
   const TempFolder folder;
   const std::string list = folder.write("l.csv", "path,x\na.jpg,1\n");
-  EXPECT_EQ(error_of(list, options_of({""})), "targets_from has '', which names no field");
-  EXPECT_EQ(error_of(list, options_of({":int64"})),
+  EXPECT_EQ(target_error(list, target_options({""})), "targets_from has '', which names no field");
+  EXPECT_EQ(target_error(list, target_options({":int64"})),
             "targets_from has ':int64', which names no field");
-  EXPECT_EQ(error_of(list, options_of({std::string("x\0", 2)})),
+  EXPECT_EQ(target_error(list, target_options({std::string("x\0", 2)})),
             "targets_from has 'x\\x00', which has a NUL byte");
-  EXPECT_EQ(error_of(list, options_of({"x", "x:int32"})),
+  EXPECT_EQ(target_error(list, target_options({"x", "x:int32"})),
             "targets_from has 'x:int32', whose name comes twice");
   const std::string pictures = folder.make_folder("pictures");
   folder.write("pictures/cat/1.jpg", "one");
-  SourceOptions options = options_of({"x"}, "");
+  SourceOptions options = target_options({"x"}, "");
   EXPECT_THROW(open_source(pictures, options), std::invalid_argument);
-  EXPECT_EQ(error_of(pictures, options), "SourceOptions: targets_from is \"x\", and " + pictures +
-                                             " is an image folder, which has no such choice");
+  EXPECT_EQ(target_error(pictures, options), "SourceOptions: targets_from is \"x\", and " +
+                                                 pictures +
+                                                 " is an image folder, which has no such choice");
   const std::string cifar = folder.make_folder("cifar");
   folder.write("cifar/data_batch_1.bin", "");
-  EXPECT_EQ(error_of(cifar, options), "SourceOptions: targets_from is \"x\", and " + cifar +
-                                          " is a folder of CIFAR's files, which has no such "
-                                          "choice");
+  EXPECT_EQ(target_error(cifar, options), "SourceOptions: targets_from is \"x\", and " + cifar +
+                                              " is a folder of CIFAR's files, which has no such "
+                                              "choice");
 }
 
 TEST(BlobTargets, ALabelIsStillNeeded) {
   const TempFolder folder;
   const std::string list = folder.write("l.csv", "path,x\na.jpg,1\n");
-  EXPECT_EQ(error_of(list, options_of({"x"}, "")),
+  EXPECT_EQ(target_error(list, target_options({"x"}, "")),
             list +
                 ": at byte 0: line 1: none of label, labels, class, class_name, category, target, "
                 "y is here; there is 'path', 'x': say where the label is with `label_from`, or "

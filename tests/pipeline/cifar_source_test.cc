@@ -35,7 +35,7 @@ void write_cifar10(const TempFolder& folder, const std::string& prefix = "") {
   folder.write(prefix + "test_batch.bin", records(3, 100, 1, 10));
 }
 
-std::string error_of(const std::string& path, Split split) {
+std::string cifar_error(const std::string& path, Split split) {
   try {
     make_cifar_source(path, split);
   } catch (const std::runtime_error& error) {
@@ -135,7 +135,7 @@ TEST(CifarSource, ClassNamesComeFromTheMetaFileElseAreNumbers) {
   EXPECT_THAT(make_cifar_source(folder.path(), Split::test)->class_names(),
               ElementsAre("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"));
   folder.write("batches.meta.txt", "a\nb\n");
-  EXPECT_THAT(error_of(folder.path(), Split::test),
+  EXPECT_THAT(cifar_error(folder.path(), Split::test),
               AllOf(HasSubstr("batches.meta.txt"), HasSubstr("2 class names, expected 10")));
 }
 
@@ -144,21 +144,21 @@ TEST(CifarSource, DamagedFilesAreErrorsWithPathAndNumbers) {
   write_cifar10(folder);
   const std::string good = records(3, 100, 1, 10);
   folder.write("test_batch.bin", good.substr(0, 5000));
-  EXPECT_THAT(error_of(folder.path(), Split::test),
+  EXPECT_THAT(cifar_error(folder.path(), Split::test),
               AllOf(HasSubstr(folder.path() + "/test_batch.bin"), HasSubstr("5000 bytes"),
                     HasSubstr("3073")));
   folder.write("test_batch.bin", "");
-  EXPECT_THAT(error_of(folder.path(), Split::test), HasSubstr("0 bytes"));
+  EXPECT_THAT(cifar_error(folder.path(), Split::test), HasSubstr("0 bytes"));
   std::string bad_label = good;
   bad_label[2 * 3073] = 10;
   folder.write("test_batch.bin", bad_label);
-  EXPECT_THAT(error_of(folder.path(), Split::test), HasSubstr("record 2 has label 10"));
+  EXPECT_THAT(cifar_error(folder.path(), Split::test), HasSubstr("record 2 has label 10"));
   EXPECT_EQ(make_cifar_source(folder.path(), Split::train)->size(), 15);  // does not read that file
   std::filesystem::remove(folder.path() + "/data_batch_4.bin");
-  EXPECT_THAT(error_of(folder.path(), Split::train),
+  EXPECT_THAT(cifar_error(folder.path(), Split::train),
               AllOf(HasSubstr("data_batch_4.bin"), HasSubstr("No such file")));
   const TempFolder other;
-  EXPECT_THAT(error_of(other.path(), Split::all), HasSubstr(other.path()));
+  EXPECT_THAT(cifar_error(other.path(), Split::all), HasSubstr(other.path()));
 }
 
 TEST(CifarSource, RealFiles) {

@@ -27,7 +27,7 @@ namespace stoker::testing {
 namespace {
 
 template <class T>
-std::string bytes_of(const std::vector<T>& values) {
+std::string bytes_of_values(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
@@ -35,7 +35,7 @@ std::span<const std::byte> span_of(const std::string& bytes) {
   return std::as_bytes(std::span(bytes));
 }
 
-std::string joined(const std::vector<float>& values, const char* between) {
+std::string joined_values(const std::vector<float>& values, const char* between) {
   std::string text;
   for (const float value : values) {
     text.append(text.empty() ? "" : between).append(std::to_string(value));
@@ -100,7 +100,7 @@ void add_targets(Composition& made) {
   for (size_t i = 0; i < samples.size(); ++i) {
     const char bits[] = {static_cast<char>(i), '\1', static_cast<char>(3 * i)};
     samples[i].targets.emplace_back(bits, sizeof bits);
-    samples[i].targets.push_back(bytes_of(std::vector{static_cast<int64_t>(i * i) - 5}));
+    samples[i].targets.push_back(bytes_of_values(std::vector{static_cast<int64_t>(i * i) - 5}));
     values->bits += samples[i].targets.end()[-2];
     values->sums += samples[i].targets.back();
   }
@@ -174,7 +174,7 @@ void add_growing(Composition& made) {
 
 // ---- What a source says
 
-std::vector<std::string> describe(std::span<const TargetColumn> columns) {
+std::vector<std::string> describe_model(std::span<const TargetColumn> columns) {
   std::vector<std::string> texts;
   for (const TargetColumn& column : columns) texts.push_back(column.describe());
   return texts;
@@ -235,7 +235,7 @@ AugmentSpec model_augment(const Model& model) {
 }
 
 // Of the row that shows the whole image.
-std::string pixels_of(const Model& model, const ModelSample& sample) {
+std::string sample_pixels(const Model& model, const ModelSample& sample) {
   if (model.encoding == SampleEncoding::image_file)
     return sample.bytes.substr(sample.bytes.find('\n') + 1);
   if (model.encoding == SampleEncoding::raw_rgb) return sample.bytes;
@@ -300,8 +300,8 @@ const std::vector<Way>& ways() {
   return kWays;
 }
 
-std::vector<std::byte> fed(const Source& source, const AugmentSpec& augment,
-                           const LoaderOptions& options) {
+std::vector<std::byte> fed_bytes(const Source& source, const AugmentSpec& augment,
+                                 const LoaderOptions& options) {
   Feed feed(source, augment, options);
   return all_bytes(feed);
 }
@@ -350,8 +350,8 @@ void expect_cached(const Composition& made, const std::vector<std::byte>& expect
     EXPECT_THROW(Feed(made.source(), augment, options), std::invalid_argument);
     return;
   }
-  EXPECT_EQ(fed(made.source(), augment, options), expected);
-  EXPECT_EQ(fed(made.source(), augment, options), expected);
+  EXPECT_EQ(fed_bytes(made.source(), augment, options), expected);
+  EXPECT_EQ(fed_bytes(made.source(), augment, options), expected);
 }
 
 }  // namespace
@@ -410,7 +410,7 @@ Model file_model(bool has_targets) {
     ModelSample& sample =
         model.samples.emplace_back(ModelSample{"", i % kModelClasses, model_file(i)});
     if (!has_targets) continue;
-    sample.targets = {bytes_of(std::vector{model_age(i)}), bytes_of(model_soft(i))};
+    sample.targets = {bytes_of_values(std::vector{model_age(i)}), bytes_of_values(model_soft(i))};
   }
   for (int i = 0; i < kModelClasses; ++i) model.class_names.push_back(std::to_string(i));
   if (has_targets) {
@@ -423,7 +423,7 @@ std::string model_tar() {
   std::string tar;
   for (int i = 0; i < kModelSamples; ++i) {
     const std::string json = "{\"age\": " + std::to_string(model_age(i)) + ", \"soft\": [" +
-                             joined(model_soft(i), ", ") + "]}";
+                             joined_values(model_soft(i), ", ") + "]}";
     tar += tar_member(model_key(i) + ".cls", std::to_string(i % kModelClasses));
     tar += tar_member(model_key(i) + ".json", json);
     tar += tar_member(model_key(i) + ".ppm", model_file(i));
@@ -437,7 +437,7 @@ std::string model_list() {
   std::string list = "path,label,age,soft\n";
   for (int i = 0; i < kModelSamples; ++i) {
     list += "pictures/" + model_key(i) + ".ppm," + std::to_string(i % kModelClasses) + "," +
-            std::to_string(model_age(i)) + "," + joined(model_soft(i), " ") + "\n";
+            std::to_string(model_age(i)) + "," + joined_values(model_soft(i), " ") + "\n";
   }
   return list;
 }
@@ -450,7 +450,7 @@ void expect_model(const Composition& made) {
   EXPECT_EQ(source.class_names(), model.class_names);
   EXPECT_EQ(source.encoding(), model.encoding);
   EXPECT_EQ(source.raw_size(), model.raw_size);
-  EXPECT_EQ(describe(source.targets()), describe(model.columns));
+  EXPECT_EQ(describe_model(source.targets()), describe_model(model.columns));
   const ModelSource plain(model);
   EXPECT_EQ(names_of(source), names_of(plain));
   EXPECT_EQ(labels_of(source), labels_of(plain));
@@ -487,7 +487,7 @@ void expect_fed(const Composition& made) {
     for (int i = 0; i < leased.header().valid; ++i, ++row) {
       const ModelSample& sample = model.samples[row];
       const auto* image = reinterpret_cast<const char*>(leased.images()) + i * pixels;
-      EXPECT_EQ(std::string(image, pixels), pixels_of(model, sample)) << sample.name;
+      EXPECT_EQ(std::string(image, pixels), sample_pixels(model, sample)) << sample.name;
       EXPECT_EQ(leased.labels()[i], sample.label) << sample.name;
       for (size_t column = 0; column < model.columns.size(); ++column) {
         const auto bytes = static_cast<size_t>(model.columns[column].bytes());
@@ -508,9 +508,9 @@ void expect_fed_in_all_ways(const Composition& made) {
     LoaderOptions options = model_options();
     AugmentSpec augment = model_augment(made.model);
     way.change(plain, options, augment);
-    EXPECT_EQ(fed(made.source(), augment, options), fed(plain, augment, options));
+    EXPECT_EQ(fed_bytes(made.source(), augment, options), fed_bytes(plain, augment, options));
   }
-  const auto expected = fed(plain, model_augment(made.model), model_options());
+  const auto expected = fed_bytes(plain, model_augment(made.model), model_options());
   expect_shared(made, expected);
   expect_remote(made, expected);
   expect_cached(made, expected);

@@ -79,7 +79,7 @@ Composition in_cifar(const TempFolder& data) {
   return {"CIFAR", open_source(data.path() + "/cifar", Split::train), std::move(model)};
 }
 
-Composition in_tar(const TempFolder& data, bool has_targets) {
+Composition composed_tar(const TempFolder& data, bool has_targets) {
   const std::string path = data.write("tar/a.tar", model_tar());
   const auto fields = with_fields(has_targets ? model_tar_targets() : std::vector<std::string>());
   return opened("tar", path, fields, [](int i) { return "a.tar/" + model_key(i) + ".ppm"; });
@@ -125,7 +125,7 @@ Composition in_tfrecord(const TempFolder& data, bool has_targets) {
   return opened("TFRecord", path, fields, [](int i) { return "a.tfrecord#" + std::to_string(i); });
 }
 
-Composition in_mds(const TempFolder& data, bool has_targets) {
+Composition composed_mds(const TempFolder& data, bool has_targets) {
   const std::vector<MadeMdsColumn> columns = {{"image", "jpeg"},
                                               {"label", "int", 8},
                                               {"age", "int64", 8},
@@ -176,7 +176,7 @@ Composition listed(const TempFolder& data, const char* name, bool has_bytes, boo
   return {name, make_listed_source(std::move(samples)), std::move(model)};
 }
 
-Composition drawn() {
+Composition in_synthetic() {
   auto source = make_synthetic_source(kModelSamples, kModelSize, kModelClasses, 1);
   Model model;
   model.encoding = source->encoding();
@@ -190,33 +190,42 @@ Composition drawn() {
   return {"synthetic", std::move(source), std::move(model)};
 }
 
-struct Kind {
+struct CompositionKind {
   const char* name;
   Composition (*make)(const TempFolder& data);
 };
-void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+void PrintTo(const CompositionKind& kind, std::ostream* out) { *out << kind.name; }
 
-class CompositionsTest : public ::testing::TestWithParam<Kind> {};
+class CompositionsTest : public ::testing::TestWithParam<CompositionKind> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Sources, CompositionsTest,
     ::testing::Values(
-        Kind{"Folder", in_folder}, Kind{"Cifar", in_cifar},
-        Kind{"Tar", [](const TempFolder& data) { return in_tar(data, false); }},
-        Kind{"TarWithTargets", [](const TempFolder& data) { return in_tar(data, true); }},
-        Kind{"Parquet", [](const TempFolder& data) { return in_parquet(data, false); }},
-        Kind{"ParquetWithTargets", [](const TempFolder& data) { return in_parquet(data, true); }},
-        Kind{"Tfrecord", [](const TempFolder& data) { return in_tfrecord(data, false); }},
-        Kind{"TfrecordWithTargets", [](const TempFolder& data) { return in_tfrecord(data, true); }},
-        Kind{"Mds", [](const TempFolder& data) { return in_mds(data, false); }},
-        Kind{"MdsWithTargets", [](const TempFolder& data) { return in_mds(data, true); }},
-        Kind{"List", [](const TempFolder& data) { return in_list(data, false); }},
-        Kind{"ListWithTargets", [](const TempFolder& data) { return in_list(data, true); }},
-        Kind{"Memory", [](const TempFolder& data) { return listed(data, "memory", true, false); }},
-        Kind{"Files", [](const TempFolder& data) { return listed(data, "files", false, true); }},
-        Kind{"MemoryAndFiles",
-             [](const TempFolder& data) { return listed(data, "memory and files", true, true); }},
-        Kind{"Synthetic", [](const TempFolder&) { return drawn(); }}),
+        CompositionKind{"Folder", in_folder}, CompositionKind{"Cifar", in_cifar},
+        CompositionKind{"Tar", [](const TempFolder& data) { return composed_tar(data, false); }},
+        CompositionKind{"TarWithTargets",
+                        [](const TempFolder& data) { return composed_tar(data, true); }},
+        CompositionKind{"Parquet", [](const TempFolder& data) { return in_parquet(data, false); }},
+        CompositionKind{"ParquetWithTargets",
+                        [](const TempFolder& data) { return in_parquet(data, true); }},
+        CompositionKind{"Tfrecord",
+                        [](const TempFolder& data) { return in_tfrecord(data, false); }},
+        CompositionKind{"TfrecordWithTargets",
+                        [](const TempFolder& data) { return in_tfrecord(data, true); }},
+        CompositionKind{"Mds", [](const TempFolder& data) { return composed_mds(data, false); }},
+        CompositionKind{"MdsWithTargets",
+                        [](const TempFolder& data) { return composed_mds(data, true); }},
+        CompositionKind{"List", [](const TempFolder& data) { return in_list(data, false); }},
+        CompositionKind{"ListWithTargets",
+                        [](const TempFolder& data) { return in_list(data, true); }},
+        CompositionKind{"Memory",
+                        [](const TempFolder& data) { return listed(data, "memory", true, false); }},
+        CompositionKind{"Files",
+                        [](const TempFolder& data) { return listed(data, "files", false, true); }},
+        CompositionKind{
+            "MemoryAndFiles",
+            [](const TempFolder& data) { return listed(data, "memory and files", true, true); }},
+        CompositionKind{"Synthetic", [](const TempFolder&) { return in_synthetic(); }}),
     [](const auto& row) { return row.param.name; });
 
 TEST_P(CompositionsTest, GiveWhatAPlainListGives) {

@@ -11,7 +11,7 @@
 namespace stoker::testing {
 namespace {
 
-LoaderOptions options_of(int workers, int batch = 8) {
+LoaderOptions contract_options(int workers, int batch = 8) {
   LoaderOptions options;
   options.batch_size = batch;
   options.seed = 42;
@@ -21,14 +21,14 @@ LoaderOptions options_of(int workers, int batch = 8) {
   return options;
 }
 
-struct Kind {
+struct ContractKind {
   const char* name;
   std::unique_ptr<Source> source;
   AugmentSpec augment;
 };
 
-std::vector<Kind> kinds() {
-  std::vector<Kind> all;
+std::vector<ContractKind> kinds() {
+  std::vector<ContractKind> all;
   all.push_back({"files", jpeg_source(37), crop_spec()});
   const char* const policies =
       "random_resized_crop(20) | random_augment | flip | random_choice(pillow_blur, rotate(30)) | "
@@ -40,8 +40,8 @@ std::vector<Kind> kinds() {
 
 // (1) Batches are byte-identical for any workers, rings, slots and I/O threads.
 TEST(Contract, BatchesDoNotDependOnThreadsOrDepths) {
-  for (const Kind& kind : kinds()) {
-    LoaderOptions options = options_of(0);
+  for (const ContractKind& kind : kinds()) {
+    LoaderOptions options = contract_options(0);
     options.slots = 0;
     options.ring_depth = 1;
     Feed reference(*kind.source, kind.augment, options);
@@ -68,13 +68,14 @@ TEST(Contract, BatchesDoNotDependOnThreadsOrDepths) {
 
 // The same global batch has the same rows for any number of devices.
 TEST(Contract, BatchesDoNotDependOnTheNumberOfDevices) {
-  for (const Kind& kind : kinds()) {
+  for (const ContractKind& kind : kinds()) {
     const std::vector<Delivered> expected =
-        Feed(*kind.source, kind.augment, options_of(2, 8), 1).all();
+        Feed(*kind.source, kind.augment, contract_options(2, 8), 1).all();
     for (const int devices : {2, 4}) {
       for (const int workers : {0, 2}) {
-        EXPECT_EQ(Feed(*kind.source, kind.augment, options_of(workers, 8 / devices), devices).all(),
-                  expected)
+        EXPECT_EQ(
+            Feed(*kind.source, kind.augment, contract_options(workers, 8 / devices), devices).all(),
+            expected)
             << kind.name << ", " << devices << " devices, workers " << workers;
       }
     }
@@ -92,17 +93,17 @@ TEST(Contract, PixelsAreAFunctionOfSeedEpochAndSample) {
       }
     }
   };
-  for (const Kind& kind : kinds()) {
+  for (const ContractKind& kind : kinds()) {
     Pixels pixels;
-    Feed first(*kind.source, kind.augment, options_of(2));
+    Feed first(*kind.source, kind.augment, contract_options(2));
     collect(first, pixels);
     EXPECT_EQ(static_cast<int64_t>(pixels.size()), 2 * kind.source->size());
     for (const int batch : {1, 5, 64}) {
-      Feed other(*kind.source, kind.augment, options_of(2, batch));
+      Feed other(*kind.source, kind.augment, contract_options(2, batch));
       collect(other, pixels);
     }
     for (int rank = 0; rank < 3; ++rank) {
-      LoaderOptions options = options_of(1);
+      LoaderOptions options = contract_options(1);
       options.world = 3;
       options.rank = rank;
       Feed other(*kind.source, kind.augment, options, 2);
@@ -117,8 +118,8 @@ TEST(Contract, PixelsAreAFunctionOfSeedEpochAndSample) {
 
 // The parts of a step, one after the other, are its rows; steps are counted whole.
 TEST(Contract, AStepInPartsHasTheSameRows) {
-  for (const Kind& kind : kinds()) {
-    LoaderOptions options = options_of(2, 16);
+  for (const ContractKind& kind : kinds()) {
+    LoaderOptions options = contract_options(2, 16);
     options.epochs = 1.5;
     Feed one(*kind.source, kind.augment, options);
     const std::vector<Delivered> whole = one.all();
@@ -155,8 +156,8 @@ TEST(Contract, AStepInPartsHasTheSameRows) {
 
 // (2) Stopping after any step and resuming is the same as never stopping.
 TEST(Contract, ResumingAnywhereIsTheSameAsNeverStopping) {
-  for (const Kind& kind : kinds()) {
-    LoaderOptions options = options_of(2, 16);
+  for (const ContractKind& kind : kinds()) {
+    LoaderOptions options = contract_options(2, 16);
     options.epochs = 2.5;
     const std::vector<Delivered> whole = Feed(*kind.source, kind.augment, options).all();
     for (size_t stop = 0; stop <= whole.size(); ++stop) {
@@ -179,12 +180,12 @@ TEST(Contract, ResumingAnywhereIsTheSameAsNeverStopping) {
 
 // (3) A device that copies late and poisons memory that may be reused changes nothing.
 TEST(Contract, NastyDevicesSeeTheSameBatches) {
-  for (const Kind& kind : kinds()) {
+  for (const ContractKind& kind : kinds()) {
     const std::vector<Delivered> expected =
-        Feed(*kind.source, kind.augment, options_of(0, 4), 2).all();
+        Feed(*kind.source, kind.augment, contract_options(0, 4), 2).all();
     for (const int workers : {0, 2}) {
       for (int slots = -1; slots <= Stager::kMaxSlots; ++slots) {
-        LoaderOptions options = options_of(workers, 4);
+        LoaderOptions options = contract_options(workers, 4);
         options.slots = slots;
         options.ring_depth = slots % 2 == 0 ? 1 : 2;
         EXPECT_EQ(Feed(*kind.source, kind.augment, options, 2, DeviceKind::nasty).all(), expected)
@@ -203,7 +204,7 @@ TEST(Contract, EverySampleOncePerEpochOverAllRanks) {
         std::map<std::pair<int64_t, SampleId>, int> times;
         size_t steps = 0;
         for (int rank = 0; rank < world; ++rank) {
-          LoaderOptions options = options_of(rank % 2, 4);
+          LoaderOptions options = contract_options(rank % 2, 4);
           options.world = world;
           options.rank = rank;
           Feed feed(*source, pad_spec(8), options, devices);
@@ -233,7 +234,7 @@ TEST(Contract, EverySampleOncePerEpochOverAllRanks) {
 
 TEST(Contract, OtherLastBatchPolicies) {
   const auto source = make_synthetic_source(21, {8, 8}, 3, 1);
-  LoaderOptions options = options_of(1, 4);
+  LoaderOptions options = contract_options(1, 4);
   options.last_batch = LastBatch::drop;
   const std::vector<Delivered> dropped = Feed(*source, pad_spec(8), options, 2).all();
   EXPECT_EQ(dropped.size(), 4u);
@@ -269,9 +270,9 @@ std::vector<Ordered> orders_for(int64_t samples) {
 }
 
 TEST(Contract, AnyOrderResumesAnywhereAndIgnoresThreads) {
-  for (const Kind& kind : kinds()) {
+  for (const ContractKind& kind : kinds()) {
     for (const auto& [name, order] : orders_for(kind.source->size())) {
-      LoaderOptions options = options_of(0, 16);
+      LoaderOptions options = contract_options(0, 16);
       options.order = order;
       options.epochs = 2.5;
       const std::vector<Delivered> whole = Feed(*kind.source, kind.augment, options).all();
@@ -298,7 +299,7 @@ TEST(Contract, AnyOrderResumesAnywhereAndIgnoresThreads) {
 TEST(Contract, AnyOrderIsTheSameForAnyRanksAndDevices) {
   const auto source = make_synthetic_source(50, {8, 8}, 3, 1);
   for (const auto& [name, order] : orders_for(50)) {
-    LoaderOptions options = options_of(1, 24);
+    LoaderOptions options = contract_options(1, 24);
     options.order = order;
     const std::vector<Delivered> expected = Feed(*source, pad_spec(8), options).all();
     for (const int world : {2, 3, 8}) {
@@ -326,16 +327,16 @@ TEST(Contract, AnyOrderIsTheSameForAnyRanksAndDevices) {
 // A row's pixels depend only on (seed, epoch, sample, appearance), with appearance 0 as in a feed
 // that shows every sample once; another appearance has other crops.
 TEST(Contract, PixelsAreAFunctionOfTheAppearance) {
-  for (const Kind& kind : kinds()) {
+  for (const ContractKind& kind : kinds()) {
     std::map<std::pair<int64_t, SampleId>, uint64_t> plain;
-    for (const Delivered& batch : Feed(*kind.source, kind.augment, options_of(2)).all()) {
+    for (const Delivered& batch : Feed(*kind.source, kind.augment, contract_options(2)).all()) {
       for (const DeliveredRow& row : batch.rows) plain[{batch.epoch, row.id}] = row.pixels;
     }
     std::map<std::tuple<int64_t, SampleId, uint64_t>, uint64_t> pixels;
     int repeated = 0, same = 0;
     for (const auto& [name, order] : orders_for(kind.source->size())) {
       for (const int batch_size : {5, 16}) {
-        LoaderOptions options = options_of(2, batch_size);
+        LoaderOptions options = contract_options(2, batch_size);
         options.order = order;
         for (const Delivered& batch : Feed(*kind.source, kind.augment, options).all()) {
           for (const DeliveredRow& row : batch.rows) {
@@ -362,7 +363,7 @@ TEST(Contract, PixelsAreAFunctionOfTheAppearance) {
 TEST(Contract, SubstitutesAppearAsTheirSamplesWould) {
   const auto source = jpeg_source(20);
   source->replace(7, {1, 2, 3});
-  LoaderOptions options = options_of(2);
+  LoaderOptions options = contract_options(2);
   options.epochs = 1;
   options.feed.max_bad = 2;
   options.order = repeated_order({.samples = 20, .length = 60});

@@ -39,7 +39,7 @@ int64_t row_bytes(const Recipe& recipe) {
   return DecodedSamples::place_bytes({.is_whole = false, .size = recipe.size});
 }
 
-std::string refusal(const Source& source, const Recipe& recipe) {
+std::string decoded_refusal(const Source& source, const Recipe& recipe) {
   LoaderOptions options = decoded_options(recipe, 1, 0);
   options.feed.cache = cache_at("");
   try {
@@ -431,29 +431,31 @@ TEST(DecodedCacheDamage, APartMayBeGoodWhereTheImageIsNot) {
 
 TEST_F(DecodedCacheTest, WhatNeverComesAgainIsRefused) {
   const auto source = pictures_.open();
-  EXPECT_THAT(refusal(*source, {"random_resized_crop | flip", {24, 24}}),
+  EXPECT_THAT(decoded_refusal(*source, {"random_resized_crop | flip", {24, 24}}),
               AllOf(HasSubstr("cannot keep decoded pictures"), HasSubstr("random_resized_crop"),
                     HasSubstr("another part of each image in every epoch"),
                     HasSubstr("different sizes"), HasSubstr("`store.cache`")));
-  EXPECT_THAT(refusal(*source, {"resize(30) | random_crop(24)", {24, 24}}),
+  EXPECT_THAT(decoded_refusal(*source, {"resize(30) | random_crop(24)", {24, 24}}),
               HasSubstr("another part of each image"));
-  EXPECT_THAT(refusal(*source, {"resize(30) | color_jitter(0.2) | center_crop(24)", {24, 24}}),
-              HasSubstr("makes them of different sizes"));
-  EXPECT_THAT(refusal(*source, {"resize(40) | five_crop(24)", {24, 24}}), HasSubstr("5 views"));
+  EXPECT_THAT(
+      decoded_refusal(*source, {"resize(30) | color_jitter(0.2) | center_crop(24)", {24, 24}}),
+      HasSubstr("makes them of different sizes"));
+  EXPECT_THAT(decoded_refusal(*source, {"resize(40) | five_crop(24)", {24, 24}}),
+              HasSubstr("5 views"));
   PictureFolder small;
   small.add_small(8);
-  EXPECT_THAT(refusal(*small.open(), {"random_crop(28)", {28, 28}, PixelPolicy::fast}),
+  EXPECT_THAT(decoded_refusal(*small.open(), {"random_crop(28)", {28, 28}, PixelPolicy::fast}),
               HasSubstr("fast pixels"));
   PictureFolder large;
   large.add_small(8, {129, 128});
-  EXPECT_THAT(refusal(*large.open(), {"random_crop(28)", {28, 28}}),
+  EXPECT_THAT(decoded_refusal(*large.open(), {"random_crop(28)", {28, 28}}),
               AllOf(HasSubstr("129 x 128"), HasSubstr("16384")));
 }
 
 TEST_F(DecodedCacheTest, SourcesWithNothingToDecodeOrWithoutStampsAreRefused) {
-  EXPECT_THAT(refusal(*jpeg_source(8), kEvaluation), HasSubstr("nothing says when sample"));
+  EXPECT_THAT(decoded_refusal(*jpeg_source(8), kEvaluation), HasSubstr("nothing says when sample"));
   const auto raw = make_synthetic_source(8, {16, 16}, 2, 1);
-  EXPECT_THAT(refusal(*raw, {"flip", {16, 16}}), HasSubstr("raw pixels"));
+  EXPECT_THAT(decoded_refusal(*raw, {"flip", {16, 16}}), HasSubstr("raw pixels"));
   PictureFolder bad;
   for (int i = 0; i < 5; ++i) bad.add(random_bytes(200));
   EXPECT_THROW(cache_at("")->open(*bad.open(), kEvaluation.spec(), {}), std::runtime_error);

@@ -20,7 +20,7 @@ AugmentSpec spec_of(const std::string& stages, int side = 24) {
   return AugmentSpec(stages, {side, side});
 }
 
-std::string joined(const char* erasing, const char* mix) {
+std::string with_edits(const char* erasing, const char* mix) {
   return std::string(kCrop) + erasing + " | " + mix;
 }
 
@@ -39,19 +39,19 @@ TEST(DeviceEdits, TheLastStagesAreTheDevices) {
   const auto far = [](const std::string& stages) { return edits_of(spec_of(stages), {false}); };
   const DeviceEdits none, erases{.erases = true}, mixes{.mixes = true}, both{true, true};
   EXPECT_EQ(far("random_resized_crop | flip"), none);
-  EXPECT_EQ(far(joined(kNoise, kMixes)), both);
+  EXPECT_EQ(far(with_edits(kNoise, kMixes)), both);
   EXPECT_EQ(far(kColour), erases);
   EXPECT_EQ(far(std::string(kCrop) + kMixes), mixes);
   EXPECT_EQ(far(std::string(kColour) + " | flip | " + kMixes), mixes) << "a stage is behind it";
   EXPECT_EQ(far(std::string("random_apply(") + kColour + ")"), none) << "it is in a list";
   EXPECT_EQ(far(std::string(kColour) + " | " + kNoise), erases) << "the last one";
-  AugmentSpec own = spec_of(joined(kNoise, kMixes));
+  AugmentSpec own = spec_of(with_edits(kNoise, kMixes));
   own.add({.name = "own", .apply = [](MutableImageView, const RandomKey&) {}});
   EXPECT_EQ(edits_of(own, {false}), mixes) << "an operation is behind it";
 }
 
 TEST(DeviceEdits, OnlyWhereTheHostNeedNotSeeThePixels) {
-  const AugmentSpec spec = spec_of(joined(kNoise, kMixes));
+  const AugmentSpec spec = spec_of(with_edits(kNoise, kMixes));
   const DeviceEdits none, both{true, true};
   EXPECT_EQ(edits_of(spec, {false, false}), both);
   EXPECT_EQ(edits_of(spec, {true}), none);
@@ -66,7 +66,7 @@ TEST(DeviceEdits, OnlyWhereTheHostNeedNotSeeThePixels) {
 }
 
 TEST(DeviceEdits, TheWorkersDoTheRest) {
-  const AugmentSpec spec = spec_of(joined(kNoise, kMixes));
+  const AugmentSpec spec = spec_of(with_edits(kNoise, kMixes));
   EXPECT_EQ(without(spec, {}).describe(), spec.describe());
   EXPECT_EQ(without(spec, {.mixes = true}).stages_text(), std::string(kCrop) + kNoise);
   EXPECT_EQ(without(spec, {true, true}).stages_text(), "random_resized_crop | flip");
@@ -88,7 +88,7 @@ TEST(DeviceEdits, TheNoiseIsThatOfTheStage) {
 TEST(DeviceEdits, AreExplained) {
   using ::testing::ElementsAre, ::testing::EndsWith, ::testing::Not;
   const auto on_gpu = EndsWith("; by a GPU behind the copy, unless a receipt is written");
-  EXPECT_THAT(explain_augmentation(spec_of(joined(kNoise, kMixes))),
+  EXPECT_THAT(explain_augmentation(spec_of(with_edits(kNoise, kMixes))),
               ElementsAre(Not(on_gpu), Not(on_gpu), on_gpu, on_gpu));
   EXPECT_THAT(explain_augmentation(spec_of(std::string(kNoise) + " | flip")),
               ElementsAre(Not(on_gpu), Not(on_gpu)));
@@ -106,7 +106,7 @@ struct SeenRow {
   bool operator==(const SeenRow&) const = default;
 };
 
-std::vector<SeenRow> rows_of(const DeviceBatch& batch, bool mixes) {
+std::vector<SeenRow> seen_rows(const DeviceBatch& batch, bool mixes) {
   batch.synchronize();  // a fake device's memory can be read
   const BatchShape& shape = batch.shape();
   const size_t bytes = size_t{3} * shape.width * shape.height;
@@ -142,14 +142,14 @@ Fed feed_of(const Source& source, const AugmentSpec& spec, const LoaderOptions& 
   for (;;) {
     for (int device = 0; device < devices; ++device) {
       const auto look = [&](const DeviceBatch& batch) {
-        fed.batches.push_back(rows_of(batch, spec.mix.on()));
+        fed.batches.push_back(seen_rows(batch, spec.mix.on()));
       };
       if (!feed.next(device, delivered, look)) return fed;
     }
   }
 }
 
-LoaderOptions options_of(int batch, int workers) {
+LoaderOptions edited_options(int batch, int workers) {
   LoaderOptions options;
   options.batch_size = batch;
   options.seed = 11;
@@ -179,15 +179,9 @@ void expect_same(const Source& source, const AugmentSpec& spec, LoaderOptions op
   }
 }
 
-std::unique_ptr<FakeSource> files(int64_t samples = 37) {
-  auto source = jpeg_source(samples);
-  for (SampleId id = 0; id < samples; id += 3) source->cache(id);
-  return source;
-}
-
 TEST(DeviceEdits, EveryByteIsAsTheWorkersMakeIt) {
-  const auto source = files();
-  const std::string lists[] = {joined(kNoise, kMixes), joined(kColour, "mix(cutmix=1)"),
+  const auto source = half_cached_source(37);
+  const std::string lists[] = {with_edits(kNoise, kMixes), with_edits(kColour, "mix(cutmix=1)"),
                                std::string(kCrop) + "mix(mixup=0.2)", std::string(kCrop) + kNoise,
                                std::string(kColour) + " | " + kNoise + " | " + kMixes};
   for (const std::string& list : lists) {
@@ -195,7 +189,7 @@ TEST(DeviceEdits, EveryByteIsAsTheWorkersMakeIt) {
     const AugmentSpec spec = spec_of(crops ? list : kCrop + list);
     for (const int workers : {0, 2}) {
       for (const int devices : {1, 2}) {
-        expect_same(*source, spec, options_of(6, workers), devices);
+        expect_same(*source, spec, edited_options(6, workers), devices);
         if (HasFatalFailure()) return;
       }
     }
@@ -204,61 +198,62 @@ TEST(DeviceEdits, EveryByteIsAsTheWorkersMakeIt) {
 
 TEST(DeviceEdits, RawSamplesAndOddBatches) {
   const auto source = make_synthetic_source(31, {17, 17}, 10, 3);
-  expect_same(*source, spec_of(kNoise, 17), options_of(5, 2), 1);
-  expect_same(*source, spec_of(joined(kNoise, kMixes), 17), options_of(4, 2), 2);
+  expect_same(*source, spec_of(kNoise, 17), edited_options(5, 2), 1);
+  expect_same(*source, spec_of(with_edits(kNoise, kMixes), 17), edited_options(4, 2), 2);
 }
 
 TEST(DeviceEdits, BadSamplesAndTheirPartners) {
-  const auto source = files();
+  const auto source = half_cached_source(37);
   source->fail(4);
   source->replace(11, text_bytes("no picture"));
   source->replace(30, {});
-  expect_same(*source, spec_of(joined(kNoise, kMixes)), options_of(8, 2), 1);
+  expect_same(*source, spec_of(with_edits(kNoise, kMixes)), edited_options(8, 2), 1);
 }
 
 // A row without any picture is grey, and is not erased.
 TEST(DeviceEdits, RowsWithoutAPicture) {
-  const auto source = files(6);
+  const auto source = half_cached_source(6);
   for (SampleId id = 0; id < 6; ++id) source->fail(id);
-  expect_same(*source, spec_of(joined("random_erasing(p=1, value=9)", kMixes)), options_of(2, 0),
-              1);
+  expect_same(*source, spec_of(with_edits("random_erasing(p=1, value=9)", kMixes)),
+              edited_options(2, 0), 1);
 }
 
 TEST(DeviceEdits, PaddingDrawsPerBatchAndRepeatedSamples) {
-  const auto source = files();
-  LoaderOptions options = options_of(8, 2);
+  const auto source = half_cached_source(37);
+  LoaderOptions options = edited_options(8, 2);
   options.last_batch = LastBatch::wrap;
-  expect_same(*source, spec_of(joined(kNoise, kMixes)), options, 1);
-  expect_same(*source, spec_of(joined(kColour, "mix(mixup=1, cutmix=1, per_batch=True)")),
-              options_of(8, 2), 2);
-  options = options_of(8, 2);
+  expect_same(*source, spec_of(with_edits(kNoise, kMixes)), options, 1);
+  expect_same(*source, spec_of(with_edits(kColour, "mix(mixup=1, cutmix=1, per_batch=True)")),
+              edited_options(8, 2), 2);
+  options = edited_options(8, 2);
   options.order = repeated_order({.samples = 37});
-  expect_same(*source, spec_of(joined(kNoise, kMixes)), options, 1);
+  expect_same(*source, spec_of(with_edits(kNoise, kMixes)), options, 1);
 }
 
 // A feed that continues elsewhere, on another kind of device, is the same feed.
 TEST(DeviceEdits, TheFingerprintIsTheSame) {
-  const auto source = files();
-  const AugmentSpec spec = spec_of(joined(kNoise, kMixes));
-  Feed host(*source, spec, options_of(6, 0));
-  Feed far(*source, spec, options_of(6, 0), 1, DeviceKind::far);
+  const auto source = half_cached_source(37);
+  const AugmentSpec spec = spec_of(with_edits(kNoise, kMixes));
+  Feed host(*source, spec, edited_options(6, 0));
+  Feed far(*source, spec, edited_options(6, 0), 1, DeviceKind::far);
   EXPECT_EQ(host.loader().fingerprint(), far.loader().fingerprint());
   EXPECT_EQ(Loader::resume_step(host.loader().state(), far.loader()), 0);
 }
 
 TEST(DeviceEdits, TheMemoryPlanHasTheNoise) {
-  const auto source = files();
+  const auto source = half_cached_source(37);
   const auto slots = [&](const char* erasing) {
-    Feed feed(*source, spec_of(kCrop + std::string(erasing)), options_of(6, 0), 2, DeviceKind::far);
+    Feed feed(*source, spec_of(kCrop + std::string(erasing)), edited_options(6, 0), 2,
+              DeviceKind::far);
     return feed.loader().memory_plan().slot_bytes;
   };
   EXPECT_EQ(slots(kNoise) - slots(kColour), 2 * 3 * 4096);
 }
 
 TEST(DeviceEdits, TheWorkersNeedNoMemoryForThem) {
-  const auto source = files();
+  const auto source = half_cached_source(37);
   const auto scratch = [&](DeviceKind kind) {
-    Feed feed(*source, spec_of(std::string(kCrop) + kMixes), options_of(6, 1), 1, kind);
+    Feed feed(*source, spec_of(std::string(kCrop) + kMixes), edited_options(6, 1), 1, kind);
     return feed.loader().memory_plan().scratch_bytes;
   };
   EXPECT_EQ(scratch(DeviceKind::host) - scratch(DeviceKind::far), mix_scratch_bytes({24, 24}));

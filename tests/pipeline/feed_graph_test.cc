@@ -19,7 +19,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-LoaderOptions options_of(int workers, int batch = 4) {
+LoaderOptions graph_options(int workers, int batch = 4) {
   LoaderOptions options;
   options.batch_size = batch;
   options.seed = 9;
@@ -48,7 +48,7 @@ TEST(FeedGraph, StoppingAtEveryStepIsClean) {
     const AugmentSpec augment = is_file ? crop_spec() : pad_spec();
     for (const int workers : {0, 1, 2, 8}) {
       for (int steps = 0; steps <= 10; ++steps) {
-        LoaderOptions options = options_of(workers);
+        LoaderOptions options = graph_options(workers);
         options.epochs = 2;
         options.slots = steps % 4;
         options.ring_depth = 1 + steps % 3;
@@ -72,7 +72,7 @@ TEST(FeedGraph, StoppingAmidSlowReadsWaitsForThemOnly) {
   for (int attempt = 0; attempt < 10 && quickest >= milliseconds(250); ++attempt) {
     const auto start = std::chrono::steady_clock::now();
     {
-      Feed feed(*source, crop_spec(), options_of(2, 64));
+      Feed feed(*source, crop_spec(), graph_options(2, 64));
       std::this_thread::sleep_for(milliseconds(30));
     }
     quickest = std::min(quickest, std::chrono::steady_clock::now() - start);
@@ -85,7 +85,7 @@ TEST(FeedGraph, HasExactlyTheThreadsThatWereAskedFor) {
   if (kSanitizer) GTEST_SKIP() << "sanitizers have threads and a pace of their own";
   const auto source = jpeg_source(64);
   const int before = threads_of_this_process();
-  LoaderOptions options = options_of(5);
+  LoaderOptions options = graph_options(5);
   options.epochs = -1;
   options.feed.io_threads = 3;
   options.slots = 0;
@@ -99,7 +99,7 @@ TEST(FeedGraph, HasExactlyTheThreadsThatWereAskedFor) {
 TEST(FeedGraph, AllWorkersWorkTogether) {
   const auto source = jpeg_source(40);
   source->delay_all(milliseconds(2));
-  LoaderOptions options = options_of(6);
+  LoaderOptions options = graph_options(6);
   options.feed.io_threads = 0;
   options.epochs = 2;
   Feed(*source, crop_spec(), options).all();
@@ -110,7 +110,7 @@ TEST(FeedGraph, AllWorkersWorkTogether) {
 TEST(FeedGraph, AllIoThreadsReadTogetherWhenReadingIsSlow) {
   const auto source = jpeg_source(200);
   for (SampleId id = 100; id < 200; ++id) source->delay(id, milliseconds(3));
-  LoaderOptions options = options_of(1, 8);
+  LoaderOptions options = graph_options(1, 8);
   options.shuffle = false;
   options.feed.io_threads = 4;
   options.epochs = 1;
@@ -125,7 +125,7 @@ TEST(FeedGraph, AllIoThreadsReadTogetherWhenReadingIsSlow) {
 // depends on it.
 TEST(FeedGraph, WorkersReadWhatLiesInMemory) {
   constexpr int kSamples = 41;
-  LoaderOptions options = options_of(2);
+  LoaderOptions options = graph_options(2);
   options.epochs = 3;
   options.feed.on_bad_sample = OnBadSample::substitute;
   options.feed.max_bad = 0.5;
@@ -163,7 +163,7 @@ TEST(FeedGraph, WorkersStopLookingForWhatDoesNotLieInMemory) {
   constexpr int kSamples = 4000, kBatch = 4, kFirstCached = 3000;
   const auto source = jpeg_source(kSamples);
   for (SampleId id = kFirstCached; id < kSamples; ++id) source->cache(id);
-  LoaderOptions options = options_of(2, kBatch);
+  LoaderOptions options = graph_options(2, kBatch);
   options.shuffle = false;
   options.epochs = static_cast<double>(kFirstCached) / kSamples;
   {
@@ -181,7 +181,7 @@ TEST(FeedGraph, WorkersStopLookingForWhatDoesNotLieInMemory) {
 
 TEST(FeedGraph, OneSlowSampleReordersNothing) {
   const auto source = jpeg_source(40);
-  LoaderOptions options = options_of(2);
+  LoaderOptions options = graph_options(2);
   options.epochs = 2;
   const std::vector<Delivered> expected = Feed(*source, crop_spec(), options).all();
   source->delay(17, milliseconds(50));
@@ -211,7 +211,7 @@ SlowRun consume_slowly(Source& source, const LoaderOptions& options) {
 
 TEST(FeedGraph, ASlowConsumerChangesNothing) {
   const auto source = make_synthetic_source(200, {16, 16}, 3, 1);
-  const LoaderOptions options = options_of(4, 16);
+  const LoaderOptions options = graph_options(4, 16);
   EXPECT_EQ(consume_slowly(*source, options).batches, Feed(*source, pad_spec(), options).all());
 }
 
@@ -220,7 +220,7 @@ TEST(FeedGraph, ASlowConsumerCostsNoCpu) {
   const auto source = make_synthetic_source(200, {16, 16}, 3, 1);
   double cheapest_s = 1;
   for (int attempt = 0; attempt < 10 && cheapest_s >= 0.02; ++attempt) {  // a busy machine
-    cheapest_s = std::min(cheapest_s, consume_slowly(*source, options_of(4, 16)).cpu_s);
+    cheapest_s = std::min(cheapest_s, consume_slowly(*source, graph_options(4, 16)).cpu_s);
   }
   // 13 steps: idle TBB threads would spin for some 0.7 ms each per step, 40 ms in all.
   EXPECT_LT(cheapest_s, 0.02);
@@ -229,7 +229,7 @@ TEST(FeedGraph, ASlowConsumerCostsNoCpu) {
 TEST(FeedGraph, TwoLoadersAtOnceDoNotMeet) {
   const auto files = jpeg_source(40);
   const auto raw = make_synthetic_source(301, {16, 16}, 3, 1);
-  LoaderOptions options = options_of(2);
+  LoaderOptions options = graph_options(2);
   options.epochs = 3;
   const std::vector<Delivered> expected_files = Feed(*files, crop_spec(), options).all();
   const std::vector<Delivered> expected_raw = Feed(*raw, pad_spec(), options).all();
@@ -270,7 +270,7 @@ TEST(FeedGraph, ErrorsOfTheEnvironmentReachTheConsumer) {
   const ThrowingSource raw(make_synthetic_source(20, {16, 16}, 3, 1));
   for (const int workers : {0, 2}) {
     for (const int io_threads : {0, 2}) {
-      LoaderOptions options = options_of(workers);
+      LoaderOptions options = graph_options(workers);
       options.feed.io_threads = io_threads;
       Feed feed(files, crop_spec(), options, 2);
       EXPECT_THROW(feed.all(), std::bad_alloc);
@@ -280,7 +280,7 @@ TEST(FeedGraph, ErrorsOfTheEnvironmentReachTheConsumer) {
     }
   }
   files.set_cached();
-  Feed feed(files, crop_spec(), options_of(2), 2);
+  Feed feed(files, crop_spec(), graph_options(2), 2);
   EXPECT_THROW(feed.all(), std::bad_alloc);
 }
 

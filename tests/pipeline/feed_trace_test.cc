@@ -13,7 +13,7 @@
 namespace stoker::testing {
 namespace {
 
-LoaderOptions options_of(int workers, Tracer* tracer = nullptr) {
+LoaderOptions traced_options(int workers, Tracer* tracer = nullptr) {
   LoaderOptions options;
   options.batch_size = 4;
   options.seed = 9;
@@ -30,7 +30,7 @@ TEST(FeedTrace, OneCoreGivesOneWorker) {
     const auto source = jpeg_source(12);
     Tracer tracer;
     {
-      Feed feed(*source, crop_spec(), options_of(-1, &tracer));
+      Feed feed(*source, crop_spec(), traced_options(-1, &tracer));
       feed.all();
     }
     for (const TraceTrack& track : tracer.tracks()) workers += track.name.starts_with("worker ");
@@ -43,7 +43,7 @@ TEST(FeedTrace, EveryRowOfEveryBatchIsToldOfByItsStepAndSample) {
   for (SampleId id = 0; id < 12; id += 2) source->cache(id);
   for (const int io_threads : {0, 2}) {
     Tracer tracer;
-    LoaderOptions options = options_of(2, &tracer);
+    LoaderOptions options = traced_options(2, &tracer);
     options.feed.io_threads = io_threads;
     std::vector<Delivered> batches;
     {
@@ -85,11 +85,11 @@ TEST(FeedTrace, AChangingNumberOfWorkersChangesNoPixel) {
   const auto source = jpeg_source(19);
   std::vector<Delivered> plain;
   {
-    Feed feed(*source, crop_spec(), options_of(2));
+    Feed feed(*source, crop_spec(), traced_options(2));
     plain = feed.all();
   }
   Tracer tracer;
-  LoaderOptions options = options_of(2, &tracer);
+  LoaderOptions options = traced_options(2, &tracer);
   MeasureHooks measure{.spare_workers = 2};
   options.measure = &measure;
   Feed feed(*source, crop_spec(), options);

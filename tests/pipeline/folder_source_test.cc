@@ -30,7 +30,7 @@ std::unique_ptr<Source> open_folder(const TempFolder& folder, Split split = Spli
   return make_folder_source(folder.path(), {.split = split, .cache_dir = ""});
 }
 
-std::string error_of(const TempFolder& folder, Split split = Split::all) {
+std::string folder_error(const TempFolder& folder, Split split = Split::all) {
   try {
     open_folder(folder, split);
   } catch (const std::runtime_error& error) {
@@ -248,11 +248,12 @@ TEST(FolderSource, AFlatFolderIsTrainingDataAndNotTestData) {
   const TempFolder folder;
   folder.write("a/1.jpg");
   EXPECT_EQ(open_folder(folder, Split::train)->size(), 1);
-  EXPECT_THAT(error_of(folder, Split::test),
+  EXPECT_THAT(folder_error(folder, Split::test),
               AllOf(HasSubstr("no folder test, val or validation"), HasSubstr("entries: a")));
   const TempFolder other;
   other.write("val/a/1.jpg");
-  EXPECT_THAT(error_of(other, Split::train), AllOf(HasSubstr("no folder train"), HasSubstr("val")));
+  EXPECT_THAT(folder_error(other, Split::train),
+              AllOf(HasSubstr("no folder train"), HasSubstr("val")));
   EXPECT_EQ(
       make_folder_source(other.path() + "/val", {.split = Split::test, .cache_dir = ""})->size(),
       1);
@@ -269,11 +270,12 @@ TEST(FolderSource, AClassWithoutImagesKeepsItsNumber) {
 
 TEST(FolderSource, ErrorsSayWhatIsThere) {
   const TempFolder folder;
-  EXPECT_THAT(error_of(folder), AllOf(HasSubstr(folder.path()), HasSubstr("it is empty")));
+  EXPECT_THAT(folder_error(folder), AllOf(HasSubstr(folder.path()), HasSubstr("it is empty")));
   folder.write("picture.jpg");
-  EXPECT_THAT(error_of(folder), AllOf(HasSubstr("no class folders"), HasSubstr("picture.jpg")));
+  EXPECT_THAT(folder_error(folder), AllOf(HasSubstr("no class folders"), HasSubstr("picture.jpg")));
   folder.write("a/readme.txt");
-  EXPECT_THAT(error_of(folder), HasSubstr("no images (jpg, jpeg, png, bmp, webp, tif, tiff) in 1"));
+  EXPECT_THAT(folder_error(folder),
+              HasSubstr("no images (jpg, jpeg, png, bmp, webp, tif, tiff) in 1"));
   EXPECT_THROW(open_source(folder.path() + "/absent", Split::all), std::runtime_error);
   EXPECT_THROW(open_source(folder.path() + "/picture.jpg", Split::all), std::runtime_error);
 }

@@ -110,12 +110,12 @@ TEST(GrowingSource, ItsEndEndsTheMakingOfTheList) {
   by_hand.reset();  // returns
 }
 
-constexpr int kShards = 4, kPerShard = 10;
+constexpr int kGrowingShards = 4, kPerShard = 10;
 
 class GrowingShardsTest : public ::testing::Test {
  protected:
   GrowingShardsTest() {
-    for (int shard = 0; shard < kShards; ++shard) {
+    for (int shard = 0; shard < kGrowingShards; ++shard) {
       std::string tar, texts;
       for (int i = 0; i < kPerShard; ++i) {
         const int number = shard * kPerShard + i;
@@ -253,16 +253,17 @@ TEST_F(GrowingShardsTest, AnIndexOfAStoreIsKept) {
   const auto requests_to_open = [&] {
     const int64_t before = server_.requests();
     const auto source = begin_source(server_.url("/train-{0..3}.tar"), {.cache_dir = cache.path()});
-    EXPECT_EQ(source->size(), kShards * kPerShard);
+    EXPECT_EQ(source->size(), kGrowingShards * kPerShard);
     return server_.requests() - before;
   };
-  EXPECT_GT(requests_to_open(), 2 * kShards);
-  const int64_t states = kShards + 1;  // of the shards, and whether there are names of classes
+  EXPECT_GT(requests_to_open(), 2 * kGrowingShards);
+  const int64_t states =
+      kGrowingShards + 1;  // of the shards, and whether there are names of classes
   EXPECT_LE(requests_to_open(), states);
   // Nobody could tell that an object without a version has changed.
   put("train-3.tar", read_whole_file(data_.path() + "/train-3.tar"), "");
-  EXPECT_GT(requests_to_open(), 2 * kShards);
-  EXPECT_GT(requests_to_open(), 2 * kShards);
+  EXPECT_GT(requests_to_open(), 2 * kGrowingShards);
+  EXPECT_GT(requests_to_open(), 2 * kGrowingShards);
 }
 
 TEST_F(GrowingShardsTest, WhatIsNoTarInAStoreIsOpenedAsEver) {

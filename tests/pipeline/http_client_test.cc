@@ -15,12 +15,12 @@
 namespace stoker {
 namespace {
 
-using Kind = Fault::Kind;
+using FaultKind = Fault::Kind;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kBytes = 1'000'000;
+constexpr int64_t kObjectBytes = 1'000'000;
 constexpr char kEtag[] = "\"v1\"";
 
 std::vector<uint8_t> some_bytes(int64_t count) {
@@ -50,7 +50,7 @@ class HttpClientTest : public ::testing::Test {
     return std::equal(bytes.begin(), bytes.end(), object_.begin() + offset);
   }
 
-  const std::vector<uint8_t> object_ = some_bytes(kBytes);
+  const std::vector<uint8_t> object_ = some_bytes(kObjectBytes);
   std::vector<uint8_t> out_ = std::vector<uint8_t>(300'000);
   ObjectServer server_;
   std::unique_ptr<HttpClient> client_ = make_http_client(8);
@@ -77,12 +77,12 @@ TEST_F(HttpClientTest, WithoutAPlaceTheBodyIsReturned) {
   EXPECT_EQ(answer.status, 200);
   EXPECT_TRUE(answer.complete);
   EXPECT_EQ(answer.received, 0);
-  EXPECT_EQ(answer.carried, kBytes);
+  EXPECT_EQ(answer.carried, kObjectBytes);
   EXPECT_EQ(answer.body, std::string(object_.begin(), object_.end()));
 }
 
 TEST_F(HttpClientTest, TheTextOfAnErrorIsNoPartOfTheRange) {
-  fail({.kind = Kind::status, .status = 403, .body = "<Error>no</Error>"});
+  fail({.kind = FaultKind::status, .status = 403, .body = "<Error>no</Error>"});
   const HttpAnswer answer = client_->get(range(0, out_));
   EXPECT_EQ(answer.status, 403);
   EXPECT_TRUE(answer.complete);
@@ -92,19 +92,19 @@ TEST_F(HttpClientTest, TheTextOfAnErrorIsNoPartOfTheRange) {
 }
 
 TEST_F(HttpClientTest, ABodyHasALimit) {
-  for (const int64_t longest : {kBytes, kBytes - 1}) {
+  for (const int64_t longest : {kObjectBytes, kObjectBytes - 1}) {
     HttpRequest request;
     request.url = server_.url("/object");
     request.longest_body = longest;
     const HttpAnswer answer = client_->get(request);
-    EXPECT_EQ(answer.complete, longest == kBytes);
+    EXPECT_EQ(answer.complete, longest == kObjectBytes);
     EXPECT_LE(int64_t(answer.body.size()), longest);
     EXPECT_EQ(answer.problem, answer.complete ? "" : "the answer has more than 999999 bytes");
   }
 }
 
 TEST_F(HttpClientTest, AnAnswerThatIsCutShortIsNotComplete) {
-  for (const Kind kind : {Kind::cut, Kind::reset}) {
+  for (const FaultKind kind : {FaultKind::cut, FaultKind::reset}) {
     fail({.kind = kind});
     const HttpAnswer answer = client_->get(range(0, out_));
     EXPECT_EQ(answer.status, 206);
@@ -112,7 +112,7 @@ TEST_F(HttpClientTest, AnAnswerThatIsCutShortIsNotComplete) {
     EXPECT_LE(answer.received, 150'000);
     EXPECT_THAT(answer.problem, HasSubstr("127.0.0.1:"));
   }
-  fail({.kind = Kind::close});
+  fail({.kind = FaultKind::close});
   const HttpAnswer answer = client_->get(range(0, out_));
   EXPECT_EQ(answer.status, 0);
   EXPECT_FALSE(answer.complete);
@@ -120,18 +120,18 @@ TEST_F(HttpClientTest, AnAnswerThatIsCutShortIsNotComplete) {
 }
 
 TEST_F(HttpClientTest, TheEndMustHaveBeenPromised) {
-  for (const Kind kind : {Kind::chunked, Kind::chunked_cut, Kind::no_length}) {
+  for (const FaultKind kind : {FaultKind::chunked, FaultKind::chunked_cut, FaultKind::no_length}) {
     fail({.kind = kind});
     const HttpAnswer answer = client_->get(range(0, out_));
     EXPECT_EQ(answer.status, 206);
     EXPECT_EQ(answer.received, 300'000);
-    EXPECT_EQ(answer.complete, kind == Kind::chunked);
+    EXPECT_EQ(answer.complete, kind == FaultKind::chunked);
     EXPECT_EQ(answer.problem.empty(), answer.complete) << answer.problem;
   }
 }
 
 TEST_F(HttpClientTest, OfAWholeObjectOnlyTheRangeIsTaken) {
-  fail({.kind = Kind::whole});
+  fail({.kind = FaultKind::whole});
   const HttpAnswer middle = client_->get(range(123'456, out_));
   EXPECT_EQ(middle.status, 200);
   EXPECT_TRUE(middle.complete) << middle.problem;
@@ -144,21 +144,21 @@ TEST_F(HttpClientTest, OfAWholeObjectOnlyTheRangeIsTaken) {
   for (int i = 0; i < 3; ++i) {
     const HttpAnswer last = client_->get(range(700'000, out_));
     EXPECT_TRUE(last.complete);
-    EXPECT_EQ(last.carried, kBytes);
+    EXPECT_EQ(last.carried, kObjectBytes);
     EXPECT_TRUE(is_right(700'000, out_));
   }
   EXPECT_EQ(server_.connections(), connections + 1);
 }
 
 TEST_F(HttpClientTest, OfAWholeObjectThatEndsTooEarlyNothingIsMadeUp) {
-  fail({.kind = Kind::whole});
+  fail({.kind = FaultKind::whole});
   const HttpAnswer answer = client_->get(range(900'000, out_));
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.received, 100'000);
 }
 
 TEST_F(HttpClientTest, MoreThanWasAskedForIsAFailure) {
-  fail({.kind = Kind::too_long});
+  fail({.kind = FaultKind::too_long});
   const HttpAnswer answer = client_->get(range(0, out_));
   EXPECT_FALSE(answer.complete);
   EXPECT_EQ(answer.received, 300'000);
@@ -166,7 +166,7 @@ TEST_F(HttpClientTest, MoreThanWasAskedForIsAFailure) {
 }
 
 TEST_F(HttpClientTest, AStallEndsTheRequest) {
-  fail({.kind = Kind::stall});
+  fail({.kind = FaultKind::stall});
   HttpRequest request = range(0, out_);
   request.stall_timeout = milliseconds(50);
   const HttpAnswer answer = client_->get(request);
@@ -177,7 +177,7 @@ TEST_F(HttpClientTest, AStallEndsTheRequest) {
 }
 
 TEST_F(HttpClientTest, RedirectionsAreLeftToTheCaller) {
-  fail({.kind = Kind::status, .status = 307, .headers = "Location: http://elsewhere/x\r\n"});
+  fail({.kind = FaultKind::status, .status = 307, .headers = "Location: http://elsewhere/x\r\n"});
   const HttpAnswer answer = client_->get(range(0, out_));
   EXPECT_EQ(answer.status, 307);
   EXPECT_EQ(answer.header("location"), "http://elsewhere/x");
@@ -265,7 +265,7 @@ TEST_F(HttpClientTest, OpensNoMoreConnectionsThanItMay) {
 }
 
 TEST_F(HttpClientTest, ACancelledRequestNeitherWritesNorCalls) {
-  fail({.kind = Kind::stall});
+  fail({.kind = FaultKind::stall});
   const HttpClient::Ticket ticket =
       client_->start(range(0, out_), [](const HttpAnswer&) { FAIL() << "it was cancelled"; });
   server_.wait_for_stalled(1);
@@ -307,7 +307,7 @@ TEST_F(HttpClientTest, CancelWaitsForTheCallback) {
 
 TEST_F(HttpClientTest, ACallbackMayCancelAndStart) {
   server_.set_script([](const SeenRequest& request) {
-    return Fault{.kind = request.number == 0 ? Kind::stall : Kind::none};
+    return Fault{.kind = request.number == 0 ? FaultKind::stall : FaultKind::none};
   });
   const HttpClient::Ticket stalled =
       client_->start(range(0, out_), [](const HttpAnswer&) { FAIL() << "it was cancelled"; });
@@ -353,7 +353,7 @@ TEST_F(HttpClientTest, TimersRunInOrderOnItsThread) {
 }
 
 TEST_F(HttpClientTest, EndsWithRequestsUnderWay) {
-  fail({.kind = Kind::stall});
+  fail({.kind = FaultKind::stall});
   std::vector<std::vector<uint8_t>> outs(20, std::vector<uint8_t>(100'000));
   for (auto& out : outs) {
     client_->start(range(0, out), [](const HttpAnswer&) { FAIL() << "its client has ended"; });
@@ -428,7 +428,7 @@ TEST_F(HttpClientTest, UsesTheProxyOfTheEnvironment) {
 
 TEST_F(HttpClientTest, ShowsNoSecret) {
   client_.reset();
-  fail({.kind = Kind::cut});
+  fail({.kind = FaultKind::cut});
   const auto problem_of = [&](const std::string& url) {
     const std::unique_ptr<HttpClient> client = make_http_client(1);
     HttpRequest request = range(0, out_);

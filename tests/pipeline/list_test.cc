@@ -16,18 +16,18 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-CollectedSamples scan(const std::string& name, const std::string& text,
-                      const FieldChoice& fields = {}) {
+CollectedSamples scan_of_list(const std::string& name, const std::string& text,
+                              const FieldChoice& fields = {}) {
   CollectedSamples found;
   BlobReader blob(name, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
   scan_list(blob, fields, found);
   return found;
 }
 
-std::string error_of(const std::string& name, const std::string& text,
-                     const FieldChoice& fields = {}) {
+std::string list_error(const std::string& name, const std::string& text,
+                       const FieldChoice& fields = {}) {
   try {
-    scan(name, text, fields);
+    scan_of_list(name, text, fields);
   } catch (const BlobError& error) {
     return error.what();
   }
@@ -35,15 +35,15 @@ std::string error_of(const std::string& name, const std::string& text,
 }
 
 // "PATH LABEL" for each sample.
-std::vector<std::string> lines_of(const CollectedSamples& found) {
+std::vector<std::string> list_lines(const CollectedSamples& found) {
   std::vector<std::string> lines;
   for (const auto& sample : found.samples) lines.push_back(sample.name + " " + sample.label);
   return lines;
 }
 
 TEST(List, CsvWithoutHeaderIsPathAndLabel) {
-  const CollectedSamples found = scan("l.csv", "a/1.jpg,7\nb.png, 8\r\na/1.jpg,-1");
-  EXPECT_THAT(lines_of(found), ElementsAre("a/1.jpg 7", "b.png 8", "a/1.jpg -1"));
+  const CollectedSamples found = scan_of_list("l.csv", "a/1.jpg,7\nb.png, 8\r\na/1.jpg,-1");
+  EXPECT_THAT(list_lines(found), ElementsAre("a/1.jpg 7", "b.png 8", "a/1.jpg -1"));
   EXPECT_EQ(found.samples[0].found.storage, BlobStorage::file);
   EXPECT_EQ(found.samples[0].found.offset, 0);
   EXPECT_EQ(found.samples[0].found.length, 0);
@@ -51,38 +51,42 @@ TEST(List, CsvWithoutHeaderIsPathAndLabel) {
 }
 
 TEST(List, QuotesOfCsv) {
-  EXPECT_THAT(lines_of(scan("l.csv",
-                            "\"a,1.jpg\",\"cat\"\r\n\"a \"\"b\"\".jpg\",\"x\ny\"\r\n"
-                            "\"two\r\nlines,.jpg\",\"\"\"\"\n\"\"\"q.jpg\",dog")),
+  EXPECT_THAT(list_lines(scan_of_list("l.csv",
+                                      "\"a,1.jpg\",\"cat\"\r\n\"a \"\"b\"\".jpg\",\"x\ny\"\r\n"
+                                      "\"two\r\nlines,.jpg\",\"\"\"\"\n\"\"\"q.jpg\",dog")),
               ElementsAre("a,1.jpg text cat", "a \"b\".jpg text x\ny", "two\r\nlines,.jpg text \"",
                           "\"q.jpg text dog"));
 }
 
 TEST(List, TsvHasNoQuotes) {
-  EXPECT_THAT(lines_of(scan("L.TSV", "\"a,b.jpg\t\"cat\nc\td\n")),
+  EXPECT_THAT(list_lines(scan_of_list("L.TSV", "\"a,b.jpg\t\"cat\nc\td\n")),
               ElementsAre("\"a,b.jpg text \"cat", "c text d"));
 }
 
 TEST(List, AByteOrderMarkIsDropped) {
-  EXPECT_THAT(lines_of(scan("l.csv", "\xef\xbb\xbfpath,label\na,1\n")), ElementsAre("a 1"));
-  EXPECT_THAT(lines_of(scan("l.tsv",
-                            "\xef\xbb\xbf"
-                            "a\t1\n")),
+  EXPECT_THAT(list_lines(scan_of_list("l.csv", "\xef\xbb\xbfpath,label\na,1\n")),
               ElementsAre("a 1"));
-  EXPECT_THAT(lines_of(scan("l.jsonl", "\xef\xbb\xbf{\"path\":\"a\",\"y\":1}")),
+  EXPECT_THAT(list_lines(scan_of_list("l.tsv",
+                                      "\xef\xbb\xbf"
+                                      "a\t1\n")),
+              ElementsAre("a 1"));
+  EXPECT_THAT(list_lines(scan_of_list("l.jsonl", "\xef\xbb\xbf{\"path\":\"a\",\"y\":1}")),
               ElementsAre("a 1"));
 }
 
 TEST(List, AHeaderSaysWhereTheColumnsAre) {
-  EXPECT_THAT(lines_of(scan("l.csv", "id,Label, FileName \n0,3,a\n1,4,b\n")),
+  EXPECT_THAT(list_lines(scan_of_list("l.csv", "id,Label, FileName \n0,3,a\n1,4,b\n")),
               ElementsAre("a 3", "b 4"));
   // The first of the usual names, not the first column that has one of them.
-  EXPECT_THAT(lines_of(scan("l.tsv", "y\tlabel\timage\tpath\n1\t2\ti\tp\n")), ElementsAre("p 2"));
-  EXPECT_THAT(lines_of(scan("l.csv", "where,what,y\na,cat,1\n", {"where", "what"})),
+  EXPECT_THAT(list_lines(scan_of_list("l.tsv", "y\tlabel\timage\tpath\n1\t2\ti\tp\n")),
+              ElementsAre("p 2"));
+  EXPECT_THAT(list_lines(scan_of_list("l.csv", "where,what,y\na,cat,1\n", {"where", "what"})),
               ElementsAre("a text cat"));
-  EXPECT_THAT(lines_of(scan("l.csv", "where,y\na,1\n", {"where", ""})), ElementsAre("a 1"));
-  EXPECT_THAT(lines_of(scan("l.csv", "path,what\na,1\n", {"", "what"})), ElementsAre("a 1"));
-  EXPECT_THAT(scan("l.csv", "path,label\n").samples, IsEmpty());
+  EXPECT_THAT(list_lines(scan_of_list("l.csv", "where,y\na,1\n", {"where", ""})),
+              ElementsAre("a 1"));
+  EXPECT_THAT(list_lines(scan_of_list("l.csv", "path,what\na,1\n", {"", "what"})),
+              ElementsAre("a 1"));
+  EXPECT_THAT(scan_of_list("l.csv", "path,label\n").samples, IsEmpty());
 }
 
 TEST(List, EveryUsualNameIsFound) {
@@ -91,48 +95,53 @@ TEST(List, EveryUsualNameIsFound) {
     for (const char* label :
          {"label", "labels", "class", "class_name", "category", "target", "y"}) {
       const std::string header = "x," + std::string(label) + "," + path + "\n";
-      EXPECT_THAT(lines_of(scan("l.csv", header + "0,c,p\n")), ElementsAre("p text c")) << header;
+      EXPECT_THAT(list_lines(scan_of_list("l.csv", header + "0,c,p\n")), ElementsAre("p text c"))
+          << header;
     }
   }
 }
 
 TEST(List, WithoutLabels) {
-  EXPECT_THAT(lines_of(scan("l.csv", "a\nb\n", {"", "none"})), ElementsAre("a none", "b none"));
-  EXPECT_THAT(lines_of(scan("l.csv", "path,label\na,1\n", {"", "none"})), ElementsAre("a none"));
-  EXPECT_THAT(lines_of(scan("l.ndjson", "{\"file\":\"a\"}\n", {"", "none"})),
+  EXPECT_THAT(list_lines(scan_of_list("l.csv", "a\nb\n", {"", "none"})),
+              ElementsAre("a none", "b none"));
+  EXPECT_THAT(list_lines(scan_of_list("l.csv", "path,label\na,1\n", {"", "none"})),
+              ElementsAre("a none"));
+  EXPECT_THAT(list_lines(scan_of_list("l.ndjson", "{\"file\":\"a\"}\n", {"", "none"})),
               ElementsAre("a none"));
 }
 
 TEST(List, TheFirstLabelDecidesWhetherTheyAreNumbers) {
-  EXPECT_THAT(lines_of(scan("l.csv", "a,x1\nb,007\n")), ElementsAre("a text x1", "b text 007"));
-  EXPECT_THAT(lines_of(scan("l.csv", "a,7x\nb,8\n")), ElementsAre("a text 7x", "b text 8"));
-  EXPECT_THAT(lines_of(scan("l.csv", "a,007\nb,8\n")), ElementsAre("a 7", "b 8"));
-  EXPECT_EQ(error_of("l.csv", "a,7\nb,8\nc,cat\n"),
+  EXPECT_THAT(list_lines(scan_of_list("l.csv", "a,x1\nb,007\n")),
+              ElementsAre("a text x1", "b text 007"));
+  EXPECT_THAT(list_lines(scan_of_list("l.csv", "a,7x\nb,8\n")),
+              ElementsAre("a text 7x", "b text 8"));
+  EXPECT_THAT(list_lines(scan_of_list("l.csv", "a,007\nb,8\n")), ElementsAre("a 7", "b 8"));
+  EXPECT_EQ(list_error("l.csv", "a,7\nb,8\nc,cat\n"),
             "l.csv: at byte 8: line 3: the label 'cat': text where the first lines have numbers");
   EXPECT_EQ(
-      error_of("l.csv", "a,7\nb,9223372036854775808\n"),
+      list_error("l.csv", "a,7\nb,9223372036854775808\n"),
       "l.csv: at byte 4: line 2: the label '9223372036854775808' is a number, but none that a "
       "class may have: classes are whole numbers from 0 on, or text; other numbers are read "
       "as a target");
   // They would silently become text, as the first label as well.
   for (const std::string label : {"0.5", "99999999999999999999", "-1e3", "+.5"}) {
-    EXPECT_THAT(error_of("l.csv", "a," + label + "\n"), HasSubstr("'" + label + "' is a number"));
+    EXPECT_THAT(list_error("l.csv", "a," + label + "\n"), HasSubstr("'" + label + "' is a number"));
   }
-  EXPECT_THAT(lines_of(scan("l.csv", "a,v0.5\nb,nan\nc,0.5\n")),
+  EXPECT_THAT(list_lines(scan_of_list("l.csv", "a,v0.5\nb,nan\nc,0.5\n")),
               ElementsAre("a text v0.5", "b text nan", "c text 0.5"));
   // The parser of JSON would take the last one.
-  EXPECT_EQ(error_of("l.jsonl",
-                     "{\"path\":\"a\",\"y\":1,\"x\":{\"y\":3,\"y\":4}}\n"
-                     "{\"path\":\"a:{\\\"\",\"y\":1,\"y\":2}\n"),
+  EXPECT_EQ(list_error("l.jsonl",
+                       "{\"path\":\"a\",\"y\":1,\"x\":{\"y\":3,\"y\":4}}\n"
+                       "{\"path\":\"a:{\\\"\",\"y\":1,\"y\":2}\n"),
             "l.jsonl: at byte 37: line 2: the key 'y' is there twice");
 }
 
 TEST(List, JsonLines) {
-  EXPECT_THAT(lines_of(scan("l.jsonl",
-                            "{\"y\":1,\"file_name\":\"a\\u00e4\"}\n\n \r\n"
-                            "{\"file_name\":\"b\",\"y\":-2,\"more\":[{}]}\r\n")),
+  EXPECT_THAT(list_lines(scan_of_list("l.jsonl",
+                                      "{\"y\":1,\"file_name\":\"a\\u00e4\"}\n\n \r\n"
+                                      "{\"file_name\":\"b\",\"y\":-2,\"more\":[{}]}\r\n")),
               ElementsAre("a\u00e4 1", "b -2"));
-  EXPECT_THAT(lines_of(scan("l.NDJSON", "{\"p\":\"a\",\"c\":\"7\"}", {"p", "c"})),
+  EXPECT_THAT(list_lines(scan_of_list("l.NDJSON", "{\"p\":\"a\",\"c\":\"7\"}", {"p", "c"})),
               ElementsAre("a text 7"));
 }
 
@@ -145,93 +154,93 @@ TEST(List, LinesAreReadInPieces) {
     text += std::to_string(i) + (i % 2 ? "\n" : "\r\n");
     expected.push_back(path + " " + std::to_string(i));
   }
-  EXPECT_EQ(lines_of(scan("l.csv", text)), expected);
+  EXPECT_EQ(list_lines(scan_of_list("l.csv", text)), expected);
   const TempFolder folder;
   BlobReader blob(folder.write("l.csv", text));
   CollectedSamples found;
   scan_list(blob, {}, found);
-  EXPECT_EQ(lines_of(found), expected);
+  EXPECT_EQ(list_lines(found), expected);
 }
 
 TEST(List, ALineMayHaveOneMebibyte) {
   constexpr size_t kMost = 1 << 20;
   const std::string longest = "a,0," + std::string(kMost - 4, 'x');
-  EXPECT_EQ(scan("l.csv", longest + "\r\n" + longest + "\n" + longest).samples.size(), 3u);
+  EXPECT_EQ(scan_of_list("l.csv", longest + "\r\n" + longest + "\n" + longest).samples.size(), 3u);
   for (const char* end : {"", "\n", "\r\n", "\nb,1,x\n"}) {
-    EXPECT_EQ(error_of("l.csv", "b,1,x\n" + longest + "x" + end),
+    EXPECT_EQ(list_error("l.csv", "b,1,x\n" + longest + "x" + end),
               "l.csv: at byte 6: line 2: more than 1048576 bytes");
   }
-  EXPECT_EQ(error_of("l.csv", "b,1,\"\n" + longest),
+  EXPECT_EQ(list_error("l.csv", "b,1,\"\n" + longest),
             "l.csv: at byte 0: line 1: more than 1048576 bytes; is there a quote that is not "
             "closed?");
-  EXPECT_EQ(error_of("l.jsonl", std::string(kMost + 1, ' ')),
+  EXPECT_EQ(list_error("l.jsonl", std::string(kMost + 1, ' ')),
             "l.jsonl: at byte 0: line 1: more than 1048576 bytes");
 }
 
 TEST(ListErrors, TheFile) {
-  EXPECT_EQ(error_of("l.csv", ""), "l.csv: at byte 0: the file is empty");
-  EXPECT_EQ(error_of("l.txt", "a,1"),
+  EXPECT_EQ(list_error("l.csv", ""), "l.csv: at byte 0: the file is empty");
+  EXPECT_EQ(list_error("l.txt", "a,1"),
             "l.txt: at byte 0: the name of a list ends in .csv, .tsv, .jsonl or .ndjson");
 }
 
 TEST(ListErrors, Columns) {
   EXPECT_EQ(
-      error_of("l.csv", "a.jpg\nb.jpg\n"),
+      list_error("l.csv", "a.jpg\nb.jpg\n"),
       "l.csv: at byte 0: line 1: one column, 'a.jpg': the label is missing; `label_from` none "
       "takes a list without labels");
-  EXPECT_EQ(error_of("l.csv", "path,kind\na,1\n"),
+  EXPECT_EQ(list_error("l.csv", "path,kind\na,1\n"),
             "l.csv: at byte 0: line 1: none of label, labels, class, class_name, category, target, "
             "y is here; there is 'path', 'kind': say where the label is with "
             "`label_from`, or none");
-  EXPECT_EQ(error_of("l.csv", "where,kind\na,1\n", {"", "kind"}),
+  EXPECT_EQ(list_error("l.csv", "where,kind\na,1\n", {"", "kind"}),
             "l.csv: at byte 0: line 1: none of path, file, file_name, filename, filepath, image, "
             "image_path is here; there is 'where', 'kind': say where the path is with "
             "`image_from`");
-  EXPECT_EQ(error_of("l.csv", "path,label\na,1\n", {"img", ""}),
+  EXPECT_EQ(list_error("l.csv", "path,label\na,1\n", {"img", ""}),
             "l.csv: at byte 0: line 1: no 'img' is here; there is 'path', 'label': say where the "
             "path is with `image_from`");
-  EXPECT_EQ(error_of("l.tsv", "a\t1\n", {"", "kind"}),
+  EXPECT_EQ(list_error("l.tsv", "a\t1\n", {"", "kind"}),
             "l.tsv: at byte 0: line 1: none of path, file, file_name, filename, filepath, image, "
             "image_path is here; there is 'a', '1': say where the path is with `image_from`");
 }
 
 TEST(ListErrors, Lines) {
-  EXPECT_EQ(error_of("l.csv", "a,1\nb,1,2\n"),
+  EXPECT_EQ(list_error("l.csv", "a,1\nb,1,2\n"),
             "l.csv: at byte 4: line 2: 3 fields, and the first line has 2");
-  EXPECT_EQ(error_of("l.tsv", "a\t1\n\n"),
+  EXPECT_EQ(list_error("l.tsv", "a\t1\n\n"),
             "l.tsv: at byte 4: line 2: 1 fields, and the first line has 2");
-  EXPECT_EQ(error_of("l.csv", "\"a\nb\",1\n\"c\r\nd\",1\ne\n"),
+  EXPECT_EQ(list_error("l.csv", "\"a\nb\",1\n\"c\r\nd\",1\ne\n"),
             "l.csv: at byte 17: line 5: 1 fields, and the first line has 2");
-  EXPECT_EQ(error_of("l.csv", "a,\"1\nb,1\n"), "l.csv: at byte 0: line 1: a quote is not closed");
-  EXPECT_EQ(error_of("l.csv", "a,\"1\"2\n"),
+  EXPECT_EQ(list_error("l.csv", "a,\"1\nb,1\n"), "l.csv: at byte 0: line 1: a quote is not closed");
+  EXPECT_EQ(list_error("l.csv", "a,\"1\"2\n"),
             "l.csv: at byte 0: line 1: text after the quote that closes a field");
   for (const char* text : {"x\"y,1\n", "\"b\",x\"y\n"}) {
-    EXPECT_EQ(error_of("l.csv", text),
+    EXPECT_EQ(list_error("l.csv", text),
               "l.csv: at byte 0: line 1: a quote inside the field 'x\"y': such a field is written "
               "in quotes, and its quotes twice");
   }
-  EXPECT_EQ(error_of("l.csv", "a \"b\",1\n"),
+  EXPECT_EQ(list_error("l.csv", "a \"b\",1\n"),
             "l.csv: at byte 0: line 1: a quote inside the field 'a \"b\"': such a field is written "
             "in quotes, and its quotes twice");
 }
 
 TEST(ListErrors, Paths) {
-  EXPECT_EQ(error_of("l.csv", "a,1\n,1\n"), "l.csv: at byte 4: line 2: an empty path");
-  EXPECT_EQ(error_of("l.csv", std::string("a\0b,1\n", 6)),
+  EXPECT_EQ(list_error("l.csv", "a,1\n,1\n"), "l.csv: at byte 4: line 2: an empty path");
+  EXPECT_EQ(list_error("l.csv", std::string("a\0b,1\n", 6)),
             "l.csv: at byte 0: line 1: a path with a NUL byte: 'a\\x00b'");
-  EXPECT_EQ(error_of("l.jsonl", "{\"path\":\"a\\u0000b\",\"y\":1}"),
+  EXPECT_EQ(list_error("l.jsonl", "{\"path\":\"a\\u0000b\",\"y\":1}"),
             "l.jsonl: at byte 0: line 1: a path with a NUL byte: 'a\\x00b'");
-  EXPECT_EQ(error_of("l.csv", "a,1\n" + std::string(4096, 'p') + ",1\n"),
+  EXPECT_EQ(list_error("l.csv", "a,1\n" + std::string(4096, 'p') + ",1\n"),
             "l.csv: at byte 4: line 2: a path of 4096 bytes; at most 4095");
-  EXPECT_EQ(scan("l.csv", std::string(4095, 'p') + ",1\n").samples.size(), 1u);
+  EXPECT_EQ(scan_of_list("l.csv", std::string(4095, 'p') + ",1\n").samples.size(), 1u);
 }
 
 TEST(ListErrors, Labels) {
-  EXPECT_EQ(error_of("l.csv", "a, \n"), "l.csv: at byte 0: line 1: the label is empty");
-  EXPECT_EQ(error_of("l.csv", std::string("a,b\0c\n", 6)),
+  EXPECT_EQ(list_error("l.csv", "a, \n"), "l.csv: at byte 0: line 1: the label is empty");
+  EXPECT_EQ(list_error("l.csv", std::string("a,b\0c\n", 6)),
             "l.csv: at byte 0: line 1: the label has a NUL byte");
   const auto json = [](const std::string& value) {
-    return error_of("l.jsonl", "{\"path\":\"a\",\"y\":" + value + "}");
+    return list_error("l.jsonl", "{\"path\":\"a\",\"y\":" + value + "}");
   };
   const std::string start = "l.jsonl: at byte 0: line 1: the label 'y' ";
   EXPECT_EQ(json("1.5"), start + "is a number with a fraction, and no integer or text");
@@ -243,7 +252,9 @@ TEST(ListErrors, Labels) {
 
 TEST(ListErrors, JsonLines) {
   const std::string first = "{\"path\":\"a\",\"y\":1}\n";
-  const auto error = [&](const std::string& second) { return error_of("l.jsonl", first + second); };
+  const auto error = [&](const std::string& second) {
+    return list_error("l.jsonl", first + second);
+  };
   const std::string start = "l.jsonl: at byte 19: line 2: ";
   EXPECT_EQ(error("[1]"), start + "no JSON object");
   EXPECT_EQ(error("{\"path\":"), start + "no JSON object");
@@ -253,7 +264,7 @@ TEST(ListErrors, JsonLines) {
   EXPECT_EQ(error("{\"path\":7,\"y\":1}"), start + "the path 'path' is number, and no text");
   EXPECT_EQ(error("{\"path\":\"a\",\"y\":\"1\"}"),
             start + "the label '1': text where the first lines have numbers");
-  EXPECT_EQ(error_of("l.jsonl", "{\"path\":\"a\",\"y\":\"1\"}\n{\"path\":\"a\",\"y\":1}"),
+  EXPECT_EQ(list_error("l.jsonl", "{\"path\":\"a\",\"y\":\"1\"}\n{\"path\":\"a\",\"y\":1}"),
             "l.jsonl: at byte 21: line 2: the label 1: a number where the first lines have text");
 }
 

@@ -15,7 +15,7 @@
 namespace stoker {
 namespace {
 
-std::string error_of(ListedSamples samples) {
+std::string listed_error(ListedSamples samples) {
   try {
     make_listed_source(std::move(samples));
   } catch (const std::invalid_argument& error) {
@@ -73,16 +73,17 @@ TEST(ListedSource, TheFingerprintFollowsTheList) {
 }
 
 TEST(ListedSource, RefusesListsThatDoNotFit) {
-  EXPECT_EQ(error_of({}), "no samples are listed");
-  EXPECT_EQ(error_of({.paths = {"a"}, .labels = {0, 1}}), "1 paths for 2 labels");
-  EXPECT_EQ(error_of({.bytes = {bytes_of("a")}, .labels = {0, 1}}), "1 images for 2 labels");
-  EXPECT_EQ(error_of({.labels = {0}}), "sample 0 has neither bytes nor a path");
-  EXPECT_EQ(error_of({.paths = {"a", ""}, .labels = {0, 0}}),
+  EXPECT_EQ(listed_error({}), "no samples are listed");
+  EXPECT_EQ(listed_error({.paths = {"a"}, .labels = {0, 1}}), "1 paths for 2 labels");
+  EXPECT_EQ(listed_error({.bytes = {bytes_of("a")}, .labels = {0, 1}}), "1 images for 2 labels");
+  EXPECT_EQ(listed_error({.labels = {0}}), "sample 0 has neither bytes nor a path");
+  EXPECT_EQ(listed_error({.paths = {"a", ""}, .labels = {0, 0}}),
             "sample 1 has neither bytes nor a path");
-  EXPECT_EQ(error_of({.paths = {std::string("a\0b", 3)}, .labels = {0}}),
+  EXPECT_EQ(listed_error({.paths = {std::string("a\0b", 3)}, .labels = {0}}),
             "sample 0 has a path with a NUL byte: a\\x00b");
-  EXPECT_EQ(error_of({.paths = {"a"}, .labels = {-1}}), "sample 0 has label -1, must be 0 or more");
-  EXPECT_EQ(error_of({.paths = {"a"}, .labels = {2}, .class_names = {"cat", "dog"}}),
+  EXPECT_EQ(listed_error({.paths = {"a"}, .labels = {-1}}),
+            "sample 0 has label -1, must be 0 or more");
+  EXPECT_EQ(listed_error({.paths = {"a"}, .labels = {2}, .class_names = {"cat", "dog"}}),
             "sample 0 has label 2, must be 0 or more and less than the number of class names, 2");
   EXPECT_THROW(make_listed_source({.paths = {"a"}, .labels = {0}, .root = "/no/such/folder"}),
                std::runtime_error);

@@ -9,7 +9,7 @@
 namespace stoker::testing {
 namespace {
 
-LoaderOptions options_of(int workers) {
+LoaderOptions slot_options(int workers) {
   LoaderOptions options;
   options.batch_size = 4;
   options.feed.workers = workers;
@@ -28,7 +28,7 @@ class LoaderSlotsTest : public ::testing::Test {
 using LoaderSlotsDeathTest = LoaderSlotsTest;
 
 TEST_F(LoaderSlotsTest, TheMemoryPlanIsTheFormula) {
-  LoaderOptions options = options_of(2);
+  LoaderOptions options = slot_options(2);
   options.ring_depth = 5;
   options.slots = 3;
   Feed feed(*source_, augment_, options, 2);
@@ -44,7 +44,7 @@ TEST_F(LoaderSlotsTest, SlotsAreChosenByTheDevice) {
   for (const bool host_accessible : {true, false}) {
     FakeDevice device({.host_accessible = host_accessible});
     const auto compute = device.make_stream();
-    Loader loader(*source_, augment_, {&device}, options_of(2));
+    Loader loader(*source_, augment_, {&device}, slot_options(2));
     EXPECT_EQ(loader.memory_plan().slot_bytes,
               host_accessible ? 0 : 2 * static_cast<int64_t>(layout_.device_bytes()));
     while (loader.next(0, *compute)) {
@@ -73,7 +73,7 @@ TEST_F(LoaderSlotsTest, AStepThatAStreamWouldNotHaveIsThereForAnother) {
   GoneStream gone;
   for (const int workers : {0, 2}) {
     for (const int slots : {0, 1, 2}) {
-      LoaderOptions options = options_of(workers);
+      LoaderOptions options = slot_options(workers);
       options.slots = slots;
       Loader loader(*source_, augment_, {&device}, options);
       Step step = 0;
@@ -93,7 +93,7 @@ TEST_F(LoaderSlotsTest, AStepThatAStreamWouldNotHaveIsThereForAnother) {
 // It must not wait for ever for the slab that the consumer itself holds.
 TEST_F(LoaderSlotsDeathTest, InlineAskingForASecondBatchAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  LoaderOptions options = options_of(0);
+  LoaderOptions options = slot_options(0);
   options.ring_depth = 1;
   const auto hold_and_ask = [&] {
     Feed feed(*source_, augment_, options);

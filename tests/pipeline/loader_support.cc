@@ -47,6 +47,12 @@ std::unique_ptr<FakeSource> jpeg_source(int64_t samples) {
   return std::make_unique<FakeSource>(std::move(files), samples, 10);
 }
 
+std::unique_ptr<FakeSource> half_cached_source(int64_t samples) {
+  auto source = jpeg_source(samples);
+  for (SampleId id = 0; id < samples; id += 3) source->cache(id);
+  return source;
+}
+
 AugmentSpec crop_spec(int side) {
   return AugmentSpec("random_resized_crop | flip | color_jitter(0.2)", {side, side});
 }
@@ -147,7 +153,7 @@ std::vector<Delivered> Feed::take(int64_t steps) {
 
 namespace {
 
-std::vector<std::byte> bytes_of(const DeviceBatch& batch, size_t columns) {
+std::vector<std::byte> batch_bytes(const DeviceBatch& batch, size_t columns) {
   std::vector<std::byte> bytes;
   const auto add = [&](const void* from, size_t count) {
     const auto* first = static_cast<const std::byte*>(from);
@@ -184,7 +190,7 @@ std::vector<std::byte> all_bytes(Feed& feed) {
   Delivered batch;
   const size_t columns = feed.loader().targets().size();
   while (feed.next(0, batch, [&](const DeviceBatch& leased) {
-    const auto bytes = bytes_of(leased, columns);
+    const auto bytes = batch_bytes(leased, columns);
     all.insert(all.end(), bytes.begin(), bytes.end());
   })) {
   }

@@ -22,6 +22,8 @@ std::vector<uint8_t> text_bytes(const std::string& text);
 std::vector<uint8_t> truncated(std::vector<uint8_t> file, size_t cut);
 // `samples` small JPEG files of different sizes and contents, all different.
 std::unique_ptr<FakeSource> jpeg_source(int64_t samples);
+// Partly in memory, so that both ways to the workers are taken, also within a pair.
+std::unique_ptr<FakeSource> half_cached_source(int64_t samples = 41);
 AugmentSpec crop_spec(int side = 24);  // for jpeg_source: random crop, flip and colours
 AugmentSpec pad_spec(int side = 16);   // for raw sources of that side: shift and flip
 

@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-LoaderOptions small_options(int workers = 2) {
+LoaderOptions loader_options(int workers = 2) {
   LoaderOptions options;
   options.batch_size = 4;
   options.feed.workers = workers;
@@ -34,7 +34,7 @@ class LoaderTest : public ::testing::Test {
 
 TEST_F(LoaderTest, RefusesBadOptionsWithTheNumbers) {
   const auto message = [&](auto change, int devices = 1) {
-    LoaderOptions options = small_options();
+    LoaderOptions options = loader_options();
     change(options);
     try {
       Feed feed(*source_, augment_, options, devices);
@@ -85,7 +85,7 @@ TEST_F(LoaderTest, RefusesBadOptionsWithTheNumbers) {
 // The steps of an epoch are those of the order, and it is part of what a run is.
 TEST_F(LoaderTest, AnOrderHasItsOwnLengthAndFingerprint) {
   const auto feed_of = [&](SharedOrder order) {
-    LoaderOptions options = small_options();
+    LoaderOptions options = loader_options();
     options.order = std::move(order);
     return std::make_unique<Feed>(*source_, augment_, options);
   };
@@ -104,7 +104,7 @@ TEST_F(LoaderTest, AnOrderHasItsOwnLengthAndFingerprint) {
   EXPECT_NE(other->loader().fingerprint(), weighted->loader().fingerprint());
   EXPECT_THROW(Loader::resume_step(weighted->loader().state(), other->loader()),
                std::invalid_argument);
-  LoaderOptions options = small_options();
+  LoaderOptions options = loader_options();
   const auto policies_of = [&](Feed& feed) {
     return receipt_info(feed.loader(), *source_, augment_, options, 1).policies;
   };
@@ -123,7 +123,7 @@ TEST_F(LoaderTest, RowsAreConvertedAsTheFormatSays) {
   for (const int workers : {0, 2}) {
     for (const PixelType type : {PixelType::fp32, PixelType::fp16, PixelType::bf16}) {
       for (const PixelOrder order : {PixelOrder::nhwc, PixelOrder::nchw}) {
-        LoaderOptions options = small_options(workers);
+        LoaderOptions options = loader_options(workers);
         options.feed.max_bad = 5;
         options.digests = true;
         const AugmentSpec augment = crop_spec(9);
@@ -157,13 +157,13 @@ TEST_F(LoaderTest, RowsAreConvertedAsTheFormatSays) {
     }
   }
   FakeDevice far({.host_accessible = false});
-  LoaderOptions options = small_options();
+  LoaderOptions options = loader_options();
   options.format = RowFormat{};
   EXPECT_THROW(Loader(*source_, augment_, {&far}, options), std::invalid_argument);
 }
 
 TEST_F(LoaderTest, FailsIfTheQuarantineFileCannotBeOpened) {
-  LoaderOptions options = small_options();
+  LoaderOptions options = loader_options();
   options.quarantine_file = "/nowhere/at/all/bad.jsonl";
   try {
     Feed feed(*source_, augment_, options);
@@ -180,7 +180,7 @@ TEST_F(LoaderTest, FailsIfTheQuarantineFileIsNotARegularFile) {
   std::filesystem::create_symlink("/dev/full", folder.path() + "/link");
   // Somebody else may have laid a link there, and nothing is written to where it leads.
   std::filesystem::create_symlink(folder.path() + "/bad.jsonl", folder.path() + "/to_be_made");
-  LoaderOptions options = small_options();
+  LoaderOptions options = loader_options();
   for (const std::string name : {"/pipe", "/link", "/to_be_made", ""}) {
     options.quarantine_file = folder.path() + name;
     try {
@@ -195,7 +195,7 @@ TEST_F(LoaderTest, FailsIfTheQuarantineFileIsNotARegularFile) {
 }
 
 TEST_F(LoaderTest, EpochsMayBeFractionsAndEndless) {
-  LoaderOptions options = small_options();  // 8 steps per epoch
+  LoaderOptions options = loader_options();  // 8 steps per epoch
   const auto end = [&](double epochs) {
     options.epochs = epochs;
     return Feed(*source_, augment_, options).loader().end_step();
@@ -215,10 +215,10 @@ TEST_F(LoaderTest, EpochsMayBeFractionsAndEndless) {
 
 TEST_F(LoaderTest, AfterTheEndAndAfterStopBatchesAreEmpty) {
   for (const int workers : {0, 2}) {
-    Feed feed(*source_, augment_, small_options(workers));
+    Feed feed(*source_, augment_, loader_options(workers));
     EXPECT_EQ(feed.all().size(), 8u);
     for (int i = 0; i < 3; ++i) EXPECT_FALSE(feed.loader().next(0, feed.stream(0)));
-    Feed stopped(*source_, augment_, small_options(workers));
+    Feed stopped(*source_, augment_, loader_options(workers));
     EXPECT_EQ(stopped.take(2).size(), 2u);
     stopped.loader().stop();
     for (int i = 0; i < 3; ++i) EXPECT_FALSE(stopped.loader().next(0, stopped.stream(0)));
@@ -229,7 +229,7 @@ TEST_F(LoaderTest, AfterTheEndAndAfterStopBatchesAreEmpty) {
 TEST_F(LoaderTest, StopWakesABlockedConsumer) {
   const auto slow = jpeg_source(8);
   slow->delay_all(std::chrono::milliseconds(30));
-  Feed feed(*slow, crop_spec(), small_options());
+  Feed feed(*slow, crop_spec(), loader_options());
   std::thread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     feed.loader().stop();
@@ -239,13 +239,13 @@ TEST_F(LoaderTest, StopWakesABlockedConsumer) {
 }
 
 TEST_F(LoaderTest, DevicesAreNumbered) {
-  Feed feed(*source_, augment_, small_options());
+  Feed feed(*source_, augment_, loader_options());
   EXPECT_THROW(feed.loader().next(1, feed.stream(0)), std::invalid_argument);
   EXPECT_THROW(feed.loader().next(-1, feed.stream(0)), std::invalid_argument);
 }
 
 TEST_F(LoaderTest, TheEpochOffsetMakesThatEpochAlone) {
-  LoaderOptions options = small_options();
+  LoaderOptions options = loader_options();
   options.epochs = 3;
   const std::vector<Delivered> three = Feed(*source_, augment_, options).all();
   options.epochs = 1;
@@ -260,7 +260,7 @@ TEST_F(LoaderTest, TheEpochOffsetMakesThatEpochAlone) {
 
 TEST_F(LoaderTest, FingerprintIsOfPixelsAndTheirOrderOnly) {
   const auto of = [&](auto change, int devices = 1) {
-    LoaderOptions options = small_options();
+    LoaderOptions options = loader_options();
     AugmentSpec augment = augment_;
     change(options, augment);
     return Feed(*source_, augment, options, devices).loader().fingerprint();
@@ -282,11 +282,11 @@ TEST_F(LoaderTest, FingerprintIsOfPixelsAndTheirOrderOnly) {
 }
 
 TEST_F(LoaderTest, ResumeRefusesAnotherConfiguration) {
-  Feed feed(*source_, augment_, small_options());
+  Feed feed(*source_, augment_, loader_options());
   feed.take(3);
   const LoaderState state = feed.loader().state();
   const auto resume = [&](auto change, int devices = 1) {
-    LoaderOptions options = small_options();
+    LoaderOptions options = loader_options();
     change(options);
     Feed other(*source_, augment_, options, devices);
     return Loader::resume_step(state, other.loader());
@@ -299,7 +299,7 @@ TEST_F(LoaderTest, ResumeRefusesAnotherConfiguration) {
 }
 
 TEST_F(LoaderTest, StateIsThatOfTheSlowestDevice) {
-  Feed feed(*source_, augment_, small_options(), 2);
+  Feed feed(*source_, augment_, loader_options(), 2);
   for (int i = 0; i < 2; ++i) feed.loader().next(0, feed.stream(0));
   EXPECT_EQ(feed.loader().state().next_step, 0);
   feed.loader().next(1, feed.stream(1));
@@ -313,7 +313,7 @@ TEST_F(LoaderTest, AFailedDeviceEndsTheFeedWithItsError) {
       nasty.operations_left = 25;
       FakeDevice device(nasty);
       const auto good = make_host_device();
-      LoaderOptions options = small_options(workers);
+      LoaderOptions options = loader_options(workers);
       options.slots = slots;
       options.epochs = -1;
       Loader loader(*source_, augment_, {&device}, options);
@@ -333,7 +333,7 @@ TEST_F(LoaderTest, EachDeviceMayHaveItsOwnThread) {
   const auto files = jpeg_source(50);
   for (const SampleId bad : {3, 20, 41}) files->replace(bad, {});
   for (const int workers : {0, 2}) {
-    LoaderOptions options = small_options(workers);
+    LoaderOptions options = loader_options(workers);
     options.epochs = 3;
     options.feed.max_bad = 3;
     const std::vector<Delivered> expected = Feed(*files, crop_spec(), options, 3).all();
@@ -365,7 +365,7 @@ TEST_F(LoaderTest, EachDeviceMayHaveItsOwnThread) {
 TEST_F(LoaderTest, StatsCountWhatPassed) {
   const auto files = jpeg_source(10);
   for (const int workers : {0, 2}) {
-    Feed feed(*files, crop_spec(), small_options(workers));
+    Feed feed(*files, crop_spec(), loader_options(workers));
     feed.all();  // 3 steps of 4 rows
     const LoaderStats stats = feed.loader().stats();
     EXPECT_EQ(stats.decode.items, 12);

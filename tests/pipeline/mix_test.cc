@@ -12,11 +12,13 @@
 namespace stoker {
 namespace {
 
-constexpr Size kSize{64, 48};
+constexpr Size kMixSize{64, 48};
 
-MixDraw drawn(const MixSpec& spec, int64_t number) { return draw_mix(spec, kSize, 5, 3, number); }
+MixDraw drawn_mix(const MixSpec& spec, int64_t number) {
+  return draw_mix(spec, kMixSize, 5, 3, number);
+}
 
-std::string refusal(const MixSpec& spec) {
+std::string mix_refusal(const MixSpec& spec) {
   try {
     spec.validate();
   } catch (const InvalidField& error) {
@@ -26,50 +28,50 @@ std::string refusal(const MixSpec& spec) {
 }
 
 TEST(MixSpec, NamesTheFieldAndItsValue) {
-  EXPECT_EQ(refusal({}), "");
-  EXPECT_EQ(refusal({.mixup_alpha = 0.2, .cutmix_alpha = 1}), "");
-  EXPECT_EQ(refusal({.mixup_alpha = -1}),
+  EXPECT_EQ(mix_refusal({}), "");
+  EXPECT_EQ(mix_refusal({.mixup_alpha = 0.2, .cutmix_alpha = 1}), "");
+  EXPECT_EQ(mix_refusal({.mixup_alpha = -1}),
             "MixSpec: mixup_alpha = -1: must be 0 (off) or 0.001..1000");
-  EXPECT_EQ(refusal({.cutmix_alpha = 2000}),
+  EXPECT_EQ(mix_refusal({.cutmix_alpha = 2000}),
             "MixSpec: cutmix_alpha = 2000: must be 0 (off) or 0.001..1000");
-  EXPECT_EQ(refusal({.cutmix_alpha = NAN}),
+  EXPECT_EQ(mix_refusal({.cutmix_alpha = NAN}),
             "MixSpec: cutmix_alpha = nan: must be 0 (off) or 0.001..1000");
-  EXPECT_EQ(refusal({.probability = 1.5}), "MixSpec: probability = 1.5: must be 0..1");
-  EXPECT_EQ(refusal({.switch_probability = -0.5}),
+  EXPECT_EQ(mix_refusal({.probability = 1.5}), "MixSpec: probability = 1.5: must be 0..1");
+  EXPECT_EQ(mix_refusal({.switch_probability = -0.5}),
             "MixSpec: switch_probability = -0.5: must be 0..1");
 }
 
 TEST(DrawMix, IsAFunctionOfItsArguments) {
   const MixSpec spec{.mixup_alpha = 0.4, .cutmix_alpha = 1};
   const auto differs = [&](const MixDraw& other) {
-    const MixDraw own = drawn(spec, 8);
+    const MixDraw own = drawn_mix(spec, 8);
     return own.kind != other.kind || own.own_share != other.own_share || !(own.box == other.box);
   };
-  EXPECT_FALSE(differs(drawn(spec, 8)));
-  EXPECT_TRUE(differs(drawn(spec, 9)));
-  EXPECT_TRUE(differs(draw_mix(spec, kSize, 6, 3, 8)));
-  EXPECT_TRUE(differs(draw_mix(spec, kSize, 5, 4, 8)));
+  EXPECT_FALSE(differs(drawn_mix(spec, 8)));
+  EXPECT_TRUE(differs(drawn_mix(spec, 9)));
+  EXPECT_TRUE(differs(draw_mix(spec, kMixSize, 6, 3, 8)));
+  EXPECT_TRUE(differs(draw_mix(spec, kMixSize, 5, 4, 8)));
   // Step 8 of an epoch has nothing to do with sample 8.
-  EXPECT_TRUE(differs(drawn({.mixup_alpha = 0.4, .cutmix_alpha = 1, .per_batch = true}, 8)));
+  EXPECT_TRUE(differs(drawn_mix({.mixup_alpha = 0.4, .cutmix_alpha = 1, .per_batch = true}, 8)));
 }
 
 // The draws themselves: they are in the pixels of every run. The boxes touch all four edges.
 TEST(DrawMix, IsTheSameOnEveryMachine) {
   MixSpec spec{.mixup_alpha = 0.4, .cutmix_alpha = 1};
-  EXPECT_EQ(drawn(spec, 0).kind, MixKind::mixup);
-  EXPECT_EQ(drawn(spec, 0).own_share, 0x1.12p-3f);
-  EXPECT_EQ(drawn(spec, 2).kind, MixKind::cutmix);
-  EXPECT_EQ(drawn(spec, 2).own_share, 0x1.90d556p-1f);
-  EXPECT_EQ(drawn(spec, 2).box, (Box{0, 0, 23, 29}));
-  EXPECT_EQ(drawn(spec, 8).box, (Box{21, 0, 43, 36}));
+  EXPECT_EQ(drawn_mix(spec, 0).kind, MixKind::mixup);
+  EXPECT_EQ(drawn_mix(spec, 0).own_share, 0x1.12p-3f);
+  EXPECT_EQ(drawn_mix(spec, 2).kind, MixKind::cutmix);
+  EXPECT_EQ(drawn_mix(spec, 2).own_share, 0x1.90d556p-1f);
+  EXPECT_EQ(drawn_mix(spec, 2).box, (Box{0, 0, 23, 29}));
+  EXPECT_EQ(drawn_mix(spec, 8).box, (Box{21, 0, 43, 36}));
   spec.per_batch = true;
-  EXPECT_EQ(drawn(spec, 0).box, (Box{16, 22, 42, 26}));
+  EXPECT_EQ(drawn_mix(spec, 0).box, (Box{16, 22, 42, 26}));
 }
 
 TEST(DrawMix, KindsComeAsOftenAsTheProbabilitiesSay) {
   const auto counts = [](const MixSpec& spec) {
     std::array<int, 3> count{};
-    for (int i = 0; i < 20000; ++i) ++count[static_cast<size_t>(drawn(spec, i).kind)];
+    for (int i = 0; i < 20000; ++i) ++count[static_cast<size_t>(drawn_mix(spec, i).kind)];
     return count;
   };
   using testing::ElementsAre;
@@ -89,7 +91,7 @@ TEST(DrawMix, KindsComeAsOftenAsTheProbabilitiesSay) {
 TEST(DrawMix, MixupsSharesAreWholePartsOfBeta) {
   double sum = 0, squares = 0;
   for (int i = 0; i < 20000; ++i) {
-    const MixDraw draw = drawn({.mixup_alpha = 0.8}, i);
+    const MixDraw draw = drawn_mix({.mixup_alpha = 0.8}, i);
     const double parts = static_cast<double>(draw.own_share) * kMixParts;
     ASSERT_EQ(parts, std::floor(parts));
     ASSERT_TRUE(parts >= 0 && parts <= kMixParts);
@@ -107,29 +109,30 @@ TEST(DrawMix, BoxesAreTorchvisions) {
   constexpr int kLambdas = 400;
   for (int i = 0; i < kLambdas; ++i) {
     const double r = 0.5 * std::sqrt(1 - (i + 0.5) / kLambdas);
-    const int half_width = static_cast<int>(r * kSize.width);
-    const int half_height = static_cast<int>(r * kSize.height);
+    const int half_width = static_cast<int>(r * kMixSize.width);
+    const int half_height = static_cast<int>(r * kMixSize.height);
     double widths = 0, heights = 0;
-    for (int x = 0; x < kSize.width; ++x) {
-      const int left = std::max(0, x - half_width), right = std::min(kSize.width, x + half_width);
+    for (int x = 0; x < kMixSize.width; ++x) {
+      const int left = std::max(0, x - half_width),
+                right = std::min(kMixSize.width, x + half_width);
       widths += right - left;
-      column +=
-          static_cast<double>(left <= 3 && right > 3) / kSize.width / kLambdas * (half_height > 0);
+      column += static_cast<double>(left <= 3 && right > 3) / kMixSize.width / kLambdas *
+                (half_height > 0);
     }
-    for (int y = 0; y < kSize.height; ++y) {
-      heights += std::min(kSize.height, y + half_height) - std::max(0, y - half_height);
+    for (int y = 0; y < kMixSize.height; ++y) {
+      heights += std::min(kMixSize.height, y + half_height) - std::max(0, y - half_height);
     }
-    expected += widths / kSize.width * heights / kSize.height / kLambdas;
+    expected += widths / kMixSize.width * heights / kMixSize.height / kLambdas;
   }
   double area = 0, with_column = 0;
   constexpr int kDraws = 40000;
   for (int i = 0; i < kDraws; ++i) {
-    const MixDraw draw = drawn({.cutmix_alpha = 1}, i);
+    const MixDraw draw = drawn_mix({.cutmix_alpha = 1}, i);
     const Box& box = draw.box;
-    ASSERT_TRUE(box.x >= 0 && box.width >= 0 && box.x + box.width <= kSize.width);
-    ASSERT_TRUE(box.y >= 0 && box.height >= 0 && box.y + box.height <= kSize.height);
+    ASSERT_TRUE(box.x >= 0 && box.width >= 0 && box.x + box.width <= kMixSize.width);
+    ASSERT_TRUE(box.y >= 0 && box.height >= 0 && box.y + box.height <= kMixSize.height);
     const double share = static_cast<double>(box.width) * box.height;
-    ASSERT_EQ(draw.own_share, static_cast<float>(1 - share / (kSize.width * kSize.height)));
+    ASSERT_EQ(draw.own_share, static_cast<float>(1 - share / (kMixSize.width * kMixSize.height)));
     area += share / kDraws;
     with_column +=
         static_cast<double>(box.x <= 3 && box.x + box.width > 3 && box.height > 0) / kDraws;
@@ -148,7 +151,7 @@ Pixels noise_row(Size size, uint32_t seed) {
 }
 
 // The plain twin: value by value, from copies of both rows.
-Pixels mixed(const MixDraw& draw, Size size, const Pixels& own, const Pixels& partner) {
+Pixels mixed_pixels(const MixDraw& draw, Size size, const Pixels& own, const Pixels& partner) {
   Pixels out = own;
   for (size_t i = 0; i < own.size(); ++i) {
     const int x = static_cast<int>(i / 3) % size.width, y = static_cast<int>(i / 3) / size.width;
@@ -179,8 +182,8 @@ TEST(MixRows, EachTakesItsPartnerAsItWas) {
           const Pixels one = noise_row(size, 1), two = noise_row(size, 2);
           Pixels a = one, b = two;
           mix_rows(size, {a.data(), first}, {b.data(), second}, scratch);
-          ASSERT_EQ(a, mixed(first, size, one, two)) << size.width << " " << i;
-          ASSERT_EQ(b, mixed(second, size, two, one)) << size.width << " " << i;
+          ASSERT_EQ(a, mixed_pixels(first, size, one, two)) << size.width << " " << i;
+          ASSERT_EQ(b, mixed_pixels(second, size, two, one)) << size.width << " " << i;
         }
       }
     }

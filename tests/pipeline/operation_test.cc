@@ -101,7 +101,7 @@ TEST(Operation, WhatItThrowsMakesABadRow) {
   EXPECT_THAT(line, HasSubstr("operation picky: not that one"));
 }
 
-std::string refusal_of(const std::string& path) {
+std::string operation_refusal(const std::string& path) {
   try {
     open_operation(path);
   } catch (const std::runtime_error& error) {
@@ -113,12 +113,13 @@ std::string refusal_of(const std::string& path) {
 TEST(Operation, PluginsThatAreNoneAreRefusedWithTheirPath) {
   const TempFolder folder;
   const std::string path = folder.path() + "/libmine.so";
-  EXPECT_EQ(refusal_of(path), "operation " + path + ": there is no such file");
-  EXPECT_THAT(refusal_of(""), HasSubstr("no such file"));
+  EXPECT_EQ(operation_refusal(path), "operation " + path + ": there is no such file");
+  EXPECT_THAT(operation_refusal(""), HasSubstr("no such file"));
   std::ofstream(path) << "no library";
-  EXPECT_THAT(refusal_of(path), HasSubstr("operation " + path + ": cannot be opened: "));
-  EXPECT_THAT(refusal_of(STOKER_OLD_OPERATION), HasSubstr("was built for stoker 0.0.1, this is "));
-  EXPECT_THAT(refusal_of(STOKER_NO_OPERATION), HasSubstr("has no stoker_pixel_operation()"));
+  EXPECT_THAT(operation_refusal(path), HasSubstr("operation " + path + ": cannot be opened: "));
+  EXPECT_THAT(operation_refusal(STOKER_OLD_OPERATION),
+              HasSubstr("was built for stoker 0.0.1, this is "));
+  EXPECT_THAT(operation_refusal(STOKER_NO_OPERATION), HasSubstr("has no stoker_pixel_operation()"));
 }
 
 }  // namespace

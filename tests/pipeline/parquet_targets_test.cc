@@ -48,7 +48,8 @@ MadeParquet file_of(const MadeColumn& column) {
   return file;
 }
 
-std::vector<std::string> targets_in(const MadeParquet& made, const std::string& field = "x") {
+std::vector<std::string> parquet_targets_in(const MadeParquet& made,
+                                            const std::string& field = "x") {
   const std::string file = made.bytes();
   BlobReader blob("a.parquet", {reinterpret_cast<const uint8_t*>(file.data()), file.size()});
   CollectedSamples found;
@@ -63,8 +64,8 @@ std::vector<std::string> targets_in(const MadeParquet& made, const std::string& 
 }
 
 // The error without the path and the byte.
-std::string refusal(const MadeParquet& made, const std::string& field = "x") {
-  const std::string error = targets_in(made, field)[0];
+std::string parquet_refusal(const MadeParquet& made, const std::string& field = "x") {
+  const std::string error = parquet_targets_in(made, field)[0];
   const size_t at = error.find(": at byte ");
   if (at == std::string::npos) return "no error: " + error;
   return error.substr(error.find(": ", at + 10) + 2);
@@ -73,7 +74,7 @@ std::string refusal(const MadeParquet& made, const std::string& field = "x") {
 TEST(ParquetTargets, AllKindsOfNumbers) {
   const auto only = [](MadeColumn column, const std::string& value) {
     column.values = {value};
-    return targets_in(file_of(column))[0];
+    return parquet_targets_in(file_of(column))[0];
   };
   EXPECT_EQ(only(column_of(kMadeInt32), plain_int32(-7)), "int64 (): -7");
   EXPECT_EQ(only(column_of(kMadeInt64), plain_int64(static_cast<uint64_t>(-8))), "int64 (): -8");
@@ -107,7 +108,7 @@ TEST(ParquetTargets, BooleansInAllTheirEncodings) {
       MadeParquet file = file_of(column);
       file.page_version = version;
       file.rows_per_page = 11;
-      EXPECT_EQ(targets_in(file), expected) << encoding << " " << version;
+      EXPECT_EQ(parquet_targets_in(file), expected) << encoding << " " << version;
     }
   }
 }
@@ -159,7 +160,7 @@ TEST(ParquetTargets, ListsInAllKindsOfPages) {
     MadeParquet file = file_of(column);
     set(pages, column, file);
     file.columns[1] = column;
-    EXPECT_EQ(targets_in(file), expected)
+    EXPECT_EQ(parquet_targets_in(file), expected)
         << pages.version << pages.codec << pages.dictionary << pages.optional;
   }
 }
@@ -176,7 +177,7 @@ TEST(ParquetTargets, FlatColumnsInAllKindsOfPages) {
     MadeParquet file = file_of(column);
     set(pages, column, file);
     file.columns[1] = column;
-    EXPECT_EQ(targets_in(file), expected)
+    EXPECT_EQ(parquet_targets_in(file), expected)
         << pages.version << pages.codec << pages.dictionary << pages.optional;
   }
 }
@@ -184,14 +185,15 @@ TEST(ParquetTargets, FlatColumnsInAllKindsOfPages) {
 TEST(ParquetTargets, ListsOfTwoLevelsAndOfOne) {
   MadeColumn column = lists_of({{1, 2}, {3, 4}});
   column.names = {"x", "array"};
-  EXPECT_THAT(targets_in(file_of(column)), ElementsAre("int64 (2): 1 2", "int64 (2): 3 4"));
+  EXPECT_THAT(parquet_targets_in(file_of(column)), ElementsAre("int64 (2): 1 2", "int64 (2): 3 4"));
   column.names = {"x"};
   column.repeated_at = {0};
-  EXPECT_THAT(targets_in(file_of(column)), ElementsAre("int64 (2): 1 2", "int64 (2): 3 4"));
+  EXPECT_THAT(parquet_targets_in(file_of(column)), ElementsAre("int64 (2): 1 2", "int64 (2): 3 4"));
   // Inside a struct, by its path.
   column.names = {"s", "x", "list", "element"};
   column.repeated_at = {2};
-  EXPECT_THAT(targets_in(file_of(column), "s.x"), ElementsAre("int64 (2): 1 2", "int64 (2): 3 4"));
+  EXPECT_THAT(parquet_targets_in(file_of(column), "s.x"),
+              ElementsAre("int64 (2): 1 2", "int64 (2): 3 4"));
 }
 
 TEST(ParquetTargets, ListsOfLists) {
@@ -199,42 +201,44 @@ TEST(ParquetTargets, ListsOfLists) {
   column.names = {"x", "list", "element", "list", "element"};
   column.repeated_at = {1, 3};
   column.inner = 2;
-  EXPECT_THAT(targets_in(file_of(column)),
+  EXPECT_THAT(parquet_targets_in(file_of(column)),
               ElementsAre("int64 (3, 2): 1 2 3 4 5 6", "int64 (3, 2): 6 5 4 3 2 1"));
   column.inner = 3;
-  EXPECT_THAT(targets_in(file_of(column)),
+  EXPECT_THAT(parquet_targets_in(file_of(column)),
               ElementsAre("int64 (2, 3): 1 2 3 4 5 6", "int64 (2, 3): 6 5 4 3 2 1"));
   const std::string ragged =
       "column x.list.element.list.element: row 0 has lists of different lengths beside each other";
   column.inner = 4;
-  EXPECT_EQ(refusal(file_of(column)), ragged);
+  EXPECT_EQ(parquet_refusal(file_of(column)), ragged);
   column = lists_of({{1, 2, 3, 4, 5}});
   column.names = {"x", "list", "element", "list", "element"};
   column.repeated_at = {1, 3};
   column.inner = 2;
-  EXPECT_EQ(refusal(file_of(column)), ragged);
+  EXPECT_EQ(parquet_refusal(file_of(column)), ragged);
 }
 
 TEST(ParquetTargets, RowsOfOtherLengthsAreFoundAsTheyAre) {
-  EXPECT_THAT(targets_in(file_of(lists_of({{1}, {2, 3}}))),
+  EXPECT_THAT(parquet_targets_in(file_of(lists_of({{1}, {2, 3}}))),
               ElementsAre("int64 (1): 1", "int64 (2): 2 3"));
 }
 
 TEST(ParquetTargets, NullsAndEmptyListsAreRefused) {
   MadeColumn flat = column_of(kMadeInt32);
   flat.values = {plain_int32(1), std::nullopt};
-  EXPECT_EQ(refusal(file_of(flat)), "column x: row 1 has no target (null)");
+  EXPECT_EQ(parquet_refusal(file_of(flat)), "column x: row 1 has no target (null)");
   MadeColumn column = lists_of({{1}, {}});
-  EXPECT_EQ(refusal(file_of(column)), "column x.list.element: row 1 has an empty list or a null");
+  EXPECT_EQ(parquet_refusal(file_of(column)),
+            "column x.list.element: row 1 has an empty list or a null");
   column = lists_of({{1}, {2}});
   column.lists[1].emplace_back();
-  EXPECT_EQ(refusal(file_of(column)), "column x.list.element: row 1 has an empty list or a null");
+  EXPECT_EQ(parquet_refusal(file_of(column)),
+            "column x.list.element: row 1 has an empty list or a null");
 }
 
 TEST(ParquetTargets, ColumnsOfOtherThingsAreRefused) {
   const auto refused = [](MadeColumn column) {
     column.values = {plain_bytes("12345678")};
-    return refusal(file_of(column));
+    return parquet_refusal(file_of(column));
   };
   const std::string rule = ", and targets are numbers or lists of them";
   EXPECT_EQ(refused(column_of(kMadeBytes)), "the column x is BYTE_ARRAY" + rule);
@@ -246,23 +250,23 @@ TEST(ParquetTargets, ColumnsOfOtherThingsAreRefused) {
             "there is no column x for targets: the columns are image (BYTE_ARRAY), y (INT32)");
   MadeColumn texts = lists_of({{1}});
   texts.type = kMadeBytes;
-  EXPECT_EQ(refusal(file_of(texts)), "the column x is a list" + rule);
+  EXPECT_EQ(parquet_refusal(file_of(texts)), "the column x is a list" + rule);
   MadeParquet structs = file_of(lists_of({{1}}));
   structs.columns[1].names = {"x", "list", "a"};
   structs.columns.push_back(structs.columns[1]);
   structs.columns[2].names = {"x", "list", "b"};
-  EXPECT_EQ(refusal(structs), "the column x is a list" + rule);
+  EXPECT_EQ(parquet_refusal(structs), "the column x is a list" + rule);
   // A field of a struct by its path.
   MadeColumn inner = column_of(kMadeInt32, {"x", "y"});
   inner.values = {plain_int32(4)};
-  EXPECT_THAT(targets_in(file_of(inner), "x.y"), ElementsAre("int64 (): 4"));
+  EXPECT_THAT(parquet_targets_in(file_of(inner), "x.y"), ElementsAre("int64 (): 4"));
 }
 
 TEST(ParquetTargets, BrokenPagesAreRefused) {
   const auto broken = [](auto&& breaking) {
     MadeColumn column = lists_of({{1, 2}, {3, 4}});
     breaking(column);
-    return refusal(file_of(column));
+    return parquet_refusal(file_of(column));
   };
   const std::string start = "column x.list.element: ";
   // The levels of a long row are a run, which ends with its last value.
@@ -278,7 +282,7 @@ TEST(ParquetTargets, BrokenPagesAreRefused) {
               c.more_repetition = 1;
             }),
             "column x.list.element.list.element: a repetition level of 3, and the schema has 2");
-  EXPECT_EQ(refusal(file_of([] {
+  EXPECT_EQ(parquet_refusal(file_of([] {
               MadeColumn column = lists_of({{1}});
               column.more_repetition = 1;
               return column;
@@ -319,20 +323,20 @@ TEST(ParquetTargets, RowsThatAreMissingAreFound) {
   file.columns[0].values.emplace_back(plain_bytes("picture"));
   file.columns[1].lists.push_back({});
   file.columns[1].lists[2].clear();
-  EXPECT_EQ(refusal(file), "column x.list.element: row 2 has an empty list or a null");
+  EXPECT_EQ(parquet_refusal(file), "column x.list.element: row 2 has an empty list or a null");
   file = file_of(column_of(kMadeBoolean));
   MadeColumn booleans = column_of(kMadeBoolean);
   booleans.values = {"\1", "\1"};
   booleans.optional = false;
   booleans.more_in_page = 100;
-  EXPECT_EQ(refusal(file_of(booleans)),
+  EXPECT_EQ(parquet_refusal(file_of(booleans)),
             "column x: a page of 102 values, where there can be no more than 2");
 }
 
 TEST(ParquetTargets, AFileCannotPromiseAnyNumberOfValues) {
   MadeColumn column = lists_of({{1, 2}, {3, 4}});
   column.more_in_page = int64_t{1} << 40;
-  EXPECT_THAT(refusal(file_of(column)),
+  EXPECT_THAT(parquet_refusal(file_of(column)),
               HasSubstr("a page of 1099511627780 values, where there can be no more than "));
   // Equal values take next to nothing, so the bound is for all pages together.
   const auto found_in = [](size_t rows) {
@@ -342,7 +346,7 @@ TEST(ParquetTargets, AFileCannotPromiseAnyNumberOfValues) {
     equal.dictionary = true;
     MadeParquet file = file_of(equal);
     file.rows_per_page = 1;
-    return refusal(file);
+    return parquet_refusal(file);
   };
   EXPECT_THAT(found_in(1), HasSubstr("no error: int64 (700000): 0 0"));
   EXPECT_THAT(found_in(2), HasSubstr("a page of 700000 values, where there can be no more than "));

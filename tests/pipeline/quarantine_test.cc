@@ -26,7 +26,7 @@ std::vector<Json> read_lines(const std::string& path) {
   return lines;
 }
 
-LoaderOptions options_of(int workers, const std::string& quarantine = "") {
+LoaderOptions quarantine_options(int workers, const std::string& quarantine = "") {
   LoaderOptions options;
   options.batch_size = 8;
   options.feed.workers = workers;
@@ -56,7 +56,7 @@ TEST_F(QuarantineTest, BadRowsAreSubstitutesThatDoNotCount) {
   for (const int workers : {0, 2}) {
     std::map<SampleId, uint64_t> pixels;
     std::map<SampleId, DeliveredRow> bad;
-    for (const Delivered& batch : Feed(*source_, crop_spec(), options_of(workers)).all()) {
+    for (const Delivered& batch : Feed(*source_, crop_spec(), quarantine_options(workers)).all()) {
       int valid = 0;
       for (const DeliveredRow& row : batch.rows) {
         EXPECT_EQ(row.bad, bad_.count(row.id) == 1);
@@ -86,16 +86,16 @@ TEST_F(QuarantineTest, BadRowsAreSubstitutesThatDoNotCount) {
 }
 
 TEST_F(QuarantineTest, BatchesWithBadRowsDoNotDependOnThreads) {
-  const std::vector<Delivered> expected = Feed(*source_, crop_spec(), options_of(0)).all();
+  const std::vector<Delivered> expected = Feed(*source_, crop_spec(), quarantine_options(0)).all();
   for (const int workers : {1, 2, 8}) {
-    EXPECT_EQ(Feed(*source_, crop_spec(), options_of(workers)).all(), expected);
+    EXPECT_EQ(Feed(*source_, crop_spec(), quarantine_options(workers)).all(), expected);
   }
 }
 
 TEST_F(QuarantineTest, TheListIsExactOncePerEpochInStepOrder) {
   for (const int workers : {0, 2, 8}) {
     std::filesystem::remove(file_);
-    LoaderOptions options = options_of(workers, file_);
+    LoaderOptions options = quarantine_options(workers, file_);
     options.epochs = 2;
     options.batch_size = 7;  // pads the last batch
     Feed feed(*source_, crop_spec(), options);
@@ -123,7 +123,7 @@ TEST_F(QuarantineTest, TheListIsExactOncePerEpochInStepOrder) {
 TEST_F(QuarantineTest, RanksListEachBadSampleOnce) {
   std::vector<std::pair<int64_t, SampleId>> listed;
   for (int rank = 0; rank < 3; ++rank) {
-    LoaderOptions options = options_of(1, file_ + std::to_string(rank));
+    LoaderOptions options = quarantine_options(1, file_ + std::to_string(rank));
     options.epochs = 8;
     options.world = 3;
     options.rank = rank;
@@ -137,7 +137,7 @@ TEST_F(QuarantineTest, RanksListEachBadSampleOnce) {
 }
 
 TEST_F(QuarantineTest, TheListSaysWhatAndWhere) {
-  Feed feed(*source_, crop_spec(), options_of(2, file_));
+  Feed feed(*source_, crop_spec(), quarantine_options(2, file_));
   feed.all();
   std::map<SampleId, Json> lines;
   for (const Json& line : read_lines(file_)) lines[line["sample_id"]] = line;
@@ -150,12 +150,12 @@ TEST_F(QuarantineTest, TheListSaysWhatAndWhere) {
 }
 
 TEST_F(QuarantineTest, AResumedRunGoesOnWithTheList) {
-  Feed whole(*source_, crop_spec(), options_of(2, file_));
+  Feed whole(*source_, crop_spec(), quarantine_options(2, file_));
   const size_t steps = whole.all().size();
   const std::vector<Json> expected = read_lines(file_);
   for (size_t stop = 0; stop <= steps; ++stop) {
     const std::string file = folder_.path() + "/resumed" + std::to_string(stop);
-    LoaderOptions options = options_of(2, file);
+    LoaderOptions options = quarantine_options(2, file);
     { Feed(*source_, crop_spec(), options).take(static_cast<int64_t>(stop)); }
     options.first_step = static_cast<Step>(stop);
     Feed(*source_, crop_spec(), options).all();
@@ -167,7 +167,7 @@ TEST_F(QuarantineTest, MoreThanTheBudgetEndsTheFeedForAllDevices) {
   for (const int workers : {0, 2}) {
     for (const double max_bad : {4.0, 0.1, 0.124, 0.0}) {  // 40 samples: 4, 4, 4, 0 may be bad
       std::filesystem::remove(file_);
-      LoaderOptions options = options_of(workers, file_);
+      LoaderOptions options = quarantine_options(workers, file_);
       options.batch_size = 4;
       options.feed.max_bad = max_bad;
       Feed feed(*source_, crop_spec(), options, 2);
@@ -198,7 +198,7 @@ TEST_F(QuarantineTest, MoreThanTheBudgetEndsTheFeedForAllDevices) {
 }
 
 TEST_F(QuarantineTest, TheBudgetIsPerEpochAndReachingItIsAllowed) {
-  LoaderOptions options = options_of(2);
+  LoaderOptions options = quarantine_options(2);
   options.feed.max_bad = 5;
   options.epochs = 4;
   Feed feed(*source_, crop_spec(), options);
@@ -208,7 +208,7 @@ TEST_F(QuarantineTest, TheBudgetIsPerEpochAndReachingItIsAllowed) {
 
 TEST_F(QuarantineTest, OnBadSampleFailEndsWithTheFirst) {
   for (const int workers : {0, 2}) {
-    LoaderOptions options = options_of(workers, file_);
+    LoaderOptions options = quarantine_options(workers, file_);
     options.shuffle = false;
     options.feed.on_bad_sample = OnBadSample::fail;
     options.batch_size = 3;  // sample 3 is in the second batch: the first is delivered
@@ -226,7 +226,7 @@ TEST_F(QuarantineTest, OnBadSampleFailEndsWithTheFirst) {
 TEST(Quarantine, WithoutAnyGoodSampleRowsAreGrey) {
   const auto source = jpeg_source(5);
   for (SampleId id = 0; id < 5; ++id) source->replace(id, text_bytes("no picture"));
-  const std::vector<Delivered> batches = Feed(*source, crop_spec(), options_of(2)).all();
+  const std::vector<Delivered> batches = Feed(*source, crop_spec(), quarantine_options(2)).all();
   const std::vector<uint8_t> grey(24 * 24 * 3, 128);
   ASSERT_EQ(batches.size(), 1u);
   EXPECT_EQ(batches[0].valid, 0);
@@ -239,7 +239,7 @@ TEST(Quarantine, WithoutAnyGoodSampleRowsAreGrey) {
 TEST(Quarantine, WrapCountsASampleOncePerEpoch) {
   const auto source = jpeg_source(5);
   source->replace(0, {});
-  LoaderOptions options = options_of(2);
+  LoaderOptions options = quarantine_options(2);
   options.shuffle = false;
   options.last_batch = LastBatch::wrap;  // 8 rows: 0 1 2 3 4 0 1 2
   Feed feed(*source, crop_spec(), options);
@@ -277,7 +277,7 @@ TEST(Quarantine, AFolderWithFivePercentBadFilesGoesThrough) {
     folder.write(name, content);
   }
   const auto source = open_source(folder.path() + "/data", Split::all);
-  LoaderOptions options = options_of(2, folder.path() + "/bad.jsonl");
+  LoaderOptions options = quarantine_options(2, folder.path() + "/bad.jsonl");
   options.feed.max_bad = 0.05;
   int64_t counted = 0;
   for (const Delivered& batch : Feed(*source, crop_spec(), options).all()) counted += batch.valid;

@@ -29,7 +29,7 @@ namespace {
 using Message = std::vector<std::byte>;
 
 // A batch has more rows than a ticket, so that claims are parts of batches.
-LoaderOptions options_of(int workers, int batch = 20) {
+LoaderOptions remote_options(int workers, int batch = 20) {
   LoaderOptions options;
   options.batch_size = batch;
   options.seed = 9;
@@ -114,10 +114,10 @@ std::unique_ptr<FakeSource> spoilt_source(int64_t samples = 41) {
 
 TEST(RemoteRows, AnyNumberOfCarriersGivesTheBytesOfALocalFeed) {
   const auto source = spoilt_source();
-  const std::vector<Delivered> expected = Feed(*source, crop_spec(), options_of(1)).all();
+  const std::vector<Delivered> expected = Feed(*source, crop_spec(), remote_options(1)).all();
   for (const int carriers : {0, 1, 2, 3, 8}) {
     for (const int workers : {1, 2}) {
-      const RemoteRun run = run_with(*source, crop_spec(), options_of(workers), carriers);
+      const RemoteRun run = run_with(*source, crop_spec(), remote_options(workers), carriers);
       EXPECT_EQ(run.batches, expected) << carriers << ", " << workers;
       EXPECT_EQ(run.stats.given_up, 0);
     }
@@ -133,9 +133,10 @@ TEST(RemoteRows, AFeedWithoutWorkersIsFilledByOthers) {
     const AugmentSpec augment = is_file ? crop_spec() : pad_spec();
     for (const int devices : {1, 2}) {
       for (const int batch : {1, 5, 16, 300}) {
-        const auto expected = Feed(data, augment, options_of(1, batch), devices).all();
+        const auto expected = Feed(data, augment, remote_options(1, batch), devices).all();
         for (const int carriers : {1, 8}) {
-          const RemoteRun run = run_with(data, augment, options_of(0, batch), carriers, devices);
+          const RemoteRun run =
+              run_with(data, augment, remote_options(0, batch), carriers, devices);
           EXPECT_EQ(run.batches, expected) << devices << ", " << batch << ", " << carriers;
           EXPECT_GE(run.stats.rows, rows_in(expected));  // and those ahead of the last batch
         }
@@ -147,7 +148,7 @@ TEST(RemoteRows, AFeedWithoutWorkersIsFilledByOthers) {
 TEST(RemoteRows, RanksOrdersAndResumedFeedsAreTheSame) {
   const auto source = jpeg_source(41);
   for (const LastBatch last : {LastBatch::pad, LastBatch::drop, LastBatch::wrap}) {
-    LoaderOptions options = options_of(0, 6);
+    LoaderOptions options = remote_options(0, 6);
     options.last_batch = last;
     options.rank = 1;
     options.world = 2;
@@ -174,7 +175,7 @@ TEST(RemoteRows, ConvertedAndMixedRowsViewsAndTargetsArrive) {
     for (const bool converts : {false, true}) {
       SCOPED_TRACE(list);
       const AugmentSpec augment(list, {24, 24});
-      LoaderOptions local = options_of(1);
+      LoaderOptions local = remote_options(1);
       if (converts) local.format = planar;
       Feed alone(source, augment, local);
       LoaderOptions options = with_remote(local);
@@ -193,7 +194,7 @@ TEST(RemoteRows, TheDevicesEditRowsOfOthers) {
   const AugmentSpec augment(
       "random_resized_crop | random_erasing(p=0.7, noise=True) | mix(mixup=0.4, cutmix=1.0)",
       {24, 24});
-  LoaderOptions local = options_of(1);
+  LoaderOptions local = remote_options(1);
   local.digests = false;
   FakeDevice far({.host_accessible = false});
   const DeviceEdits edits = device_edits(augment, {&far}, local);
@@ -210,8 +211,8 @@ TEST(RemoteRows, TheDevicesEditRowsOfOthers) {
 // Claims are given up, come late, come twice, or bring what is not theirs.
 TEST(RemoteRows, NothingIsLostOrDoubledWhateverBecomesOfClaims) {
   const auto source = spoilt_source();
-  const auto expected = Feed(*source, crop_spec(), options_of(1)).all();
-  LoaderOptions other_options = options_of(1);
+  const auto expected = Feed(*source, crop_spec(), remote_options(1)).all();
+  LoaderOptions other_options = remote_options(1);
   other_options.seed = 10;
   RemoteFiller other(*source, crop_spec(), other_options, {});
   std::atomic<int64_t> given_up = 0, refused = 0, thrown = 0;
@@ -259,7 +260,7 @@ TEST(RemoteRows, NothingIsLostOrDoubledWhateverBecomesOfClaims) {
   };
   for (const int workers : {0, 1, 3}) {
     given_up = refused = thrown = 0;
-    const RemoteRun run = run_with(*source, crop_spec(), options_of(workers), 3, 1, carry);
+    const RemoteRun run = run_with(*source, crop_spec(), remote_options(workers), 3, 1, carry);
     EXPECT_EQ(run.batches, expected) << workers;
     if (workers > 0) continue;
     EXPECT_GT(thrown, 0);
@@ -270,7 +271,7 @@ TEST(RemoteRows, NothingIsLostOrDoubledWhateverBecomesOfClaims) {
 
 TEST(RemoteRows, MessagesOfOthersAreRefusedWithBothFingerprints) {
   const auto source = jpeg_source(20);
-  const LoaderOptions options = with_remote(options_of(0));
+  const LoaderOptions options = with_remote(remote_options(0));
   Feed feed(*source, crop_spec(), options);
   RemoteRows& rows = *feed.loader().remote_rows();
   LoaderOptions others = options;
@@ -310,7 +311,7 @@ TEST(RemoteRows, StoppingAtEveryStepIsClean) {
   const auto source = spoilt_source(19);
   for (const int workers : {0, 1, 2}) {
     for (int steps = 0; steps <= 10; ++steps) {
-      LoaderOptions options = with_remote(options_of(workers, 4));
+      LoaderOptions options = with_remote(remote_options(workers, 4));
       options.ring_depth = 1 + steps % 3;
       options.slots = steps % 4;
       options.feed.io_threads = steps % 3;
@@ -333,7 +334,7 @@ TEST(RemoteRows, StoppingAtEveryStepIsClean) {
 // A carrier may hold on to the rows of a feed that has ended.
 TEST(RemoteRows, AnEndedFeedTakesNothing) {
   const auto source = jpeg_source(20);
-  const LoaderOptions options = with_remote(options_of(0));
+  const LoaderOptions options = with_remote(remote_options(0));
   RemoteFiller filler(*source, crop_spec(), options, {});
   std::shared_ptr<RemoteRows> rows;
   std::optional<RowClaim> claim;
@@ -356,7 +357,7 @@ TEST(RemoteRows, AnEndedFeedTakesNothing) {
 
 TEST(RemoteRows, AProblemOfTheCarriersReachesTheConsumer) {
   const auto source = jpeg_source(20);
-  Feed feed(*source, crop_spec(), with_remote(options_of(0)));
+  Feed feed(*source, crop_spec(), with_remote(remote_options(0)));
   feed.loader().remote_rows()->fail("worker 3 has stoker 0.0.9, here is 0.1.0");
   for (int i = 0; i < 2; ++i) {
     try {
@@ -369,9 +370,9 @@ TEST(RemoteRows, AProblemOfTheCarriersReachesTheConsumer) {
 }
 
 // Notes what it is told of the samples to come, as a source in a store would.
-class ToldSource final : public ForwardingSource {
+class RemoteToldSource final : public ForwardingSource {
  public:
-  explicit ToldSource(const Source& source) : ForwardingSource(source) {}
+  explicit RemoteToldSource(const Source& source) : ForwardingSource(source) {}
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
     return source_.read(id, buffer, bytes);
@@ -387,10 +388,10 @@ class ToldSource final : public ForwardingSource {
 
 TEST(RemoteRows, WhoFillsRowsAnnouncesThemToTheSource) {
   const auto files = jpeg_source(41);
-  const ToldSource source(*files);
-  const LoaderOptions options = with_remote(options_of(0));
+  const RemoteToldSource source(*files);
+  const LoaderOptions options = with_remote(remote_options(0));
   RemoteFiller filler(source, crop_spec(), options, {});
-  const std::vector<Delivered> expected = Feed(*files, crop_spec(), options_of(1)).take(2);
+  const std::vector<Delivered> expected = Feed(*files, crop_spec(), remote_options(1)).take(2);
   std::vector<uint8_t> bad;
   Carriers::fill(filler, {1, 0, 5, 9}, bad);
   ASSERT_EQ(source.told.size(), 9u);
@@ -404,11 +405,11 @@ TEST(RemoteRows, WhoFillsRowsAnnouncesThemToTheSource) {
 
 TEST(RemoteRows, OptionsThatDoNotGoTogetherAreRefused) {
   const auto source = jpeg_source(20);
-  LoaderOptions options = with_remote(options_of(1));
+  LoaderOptions options = with_remote(remote_options(1));
   options.parts = 2;
   EXPECT_THROW(Feed(*source, crop_spec(), options), InvalidField);
-  EXPECT_THROW(RemoteFiller(*source, crop_spec(), options_of(1), {.threads = 0}), InvalidField);
-  RemoteFiller filler(*source, crop_spec(), options_of(1, 8), {});
+  EXPECT_THROW(RemoteFiller(*source, crop_spec(), remote_options(1), {.threads = 0}), InvalidField);
+  RemoteFiller filler(*source, crop_spec(), remote_options(1, 8), {});
   Message message(filler.message_bytes(4));
   for (const RowRange& range :
        {RowRange{0, 1, 0, 4}, RowRange{-1, 0, 0, 4}, RowRange{0, 0, 5, 4}, RowRange{0, 0, -1, 4},
@@ -425,11 +426,11 @@ TEST(RemoteRows, TheListOfBadSamplesIsThatOfALocalFeed) {
     std::ifstream file(folder.path() + "/" + name);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
-  LoaderOptions local = options_of(1);
+  LoaderOptions local = remote_options(1);
   local.quarantine_file = folder.path() + "/local";
   Feed(*source, crop_spec(), local).all();
   for (const int workers : {0, 1}) {
-    LoaderOptions options = options_of(workers);
+    LoaderOptions options = remote_options(workers);
     options.quarantine_file = folder.path() + "/remote" + std::to_string(workers);
     const auto late = [](RemoteRows& rows, RemoteFiller& filler, const RowClaim& claim) {
       if (claim.number % 2 == 0) rows.give_up(claim);
@@ -445,7 +446,7 @@ TEST(RemoteRows, TheReceiptIsThatOfALocalFeed) {
   const auto source = spoilt_source();
   const TempFolder folder;
   const auto receipt_of = [&](const std::string& name, int workers, bool remote) {
-    LoaderOptions options = options_of(workers);
+    LoaderOptions options = remote_options(workers);
     options.remote_rows = remote;
     Feed feed(*source, crop_spec(), options);
     std::optional<Carriers> others;

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Time = RequestTuner::Time;
+using TunerTime = RequestTuner::Time;
 using Duration = RequestTuner::Duration;
 
 // Serves `at_once` requests at a time, each for `service` with some noise; the others wait in line.
@@ -26,23 +26,26 @@ struct Server {
   int64_t bytes = 100'000;
 };
 
-class Feed {
+class TunedFeed {
  public:
-  explicit Feed(int fixed = 0, int most = 256) : tuner(fixed, most) { tuner.set_starving(true); }
+  explicit TunedFeed(int fixed = 0, int most = 256) : tuner(fixed, most) {
+    tuner.set_starving(true);
+  }
 
   // Has as many requests under way as are wanted, or `demand`, for this time.
   void serve(const Server& server, Duration time, int demand = 1 << 30) {
-    const Time end = now + time;
+    const TunerTime end = now + time;
     // When each of its places is free again; the first one on top.
-    std::priority_queue<Time, std::vector<Time>, std::greater<>> free;
+    std::priority_queue<TunerTime, std::vector<TunerTime>, std::greater<>> free;
     for (int i = 0; i < server.at_once; ++i) free.push(now);
     std::normal_distribution<double> noise(1, server.noise);
-    std::multimap<Time, Time> under_way;  // from the end to the begin
+    std::multimap<TunerTime, TunerTime> under_way;  // from the end to the begin
     while (now < end) {
       const int wanted = std::min(demand, tuner.wanted(now));
       while (static_cast<int>(under_way.size()) < wanted) {
         const double service = server.service * std::max(0.2, noise(random));
-        const Time done = std::max(free.top(), now) + Duration(static_cast<int64_t>(service * 1e9));
+        const TunerTime done =
+            std::max(free.top(), now) + Duration(static_cast<int64_t>(service * 1e9));
         free.pop();
         free.push(done);
         under_way.emplace(done, now);
@@ -60,14 +63,14 @@ class Feed {
   int wanted() const { return tuner.wanted(now); }
 
   RequestTuner tuner;
-  Time now{seconds(1000)};
+  TunerTime now{seconds(1000)};
   int changes = 0, last_wanted = 0;
   std::mt19937 random{1};
 };
 
 TEST(RequestTuner, FindsAboutWhatTheServerDoesAtOnce) {
   for (const int at_once : {4, 10, 32, 100}) {
-    Feed run;
+    TunedFeed run;
     run.serve({.at_once = at_once}, seconds(60));
     EXPECT_GE(run.wanted(), at_once * 3 / 4) << at_once;
     EXPECT_LE(run.wanted(), std::max(2 * at_once, 2 * RequestTuner::kFirst)) << at_once;
@@ -75,13 +78,13 @@ TEST(RequestTuner, FindsAboutWhatTheServerDoesAtOnce) {
 }
 
 TEST(RequestTuner, GrowsUpToTheMost) {
-  Feed run;
+  TunedFeed run;
   run.serve({.at_once = 1000}, seconds(30));
   EXPECT_EQ(run.wanted(), 256);
 }
 
 TEST(RequestTuner, Settles) {
-  Feed run;
+  TunedFeed run;
   const Server server{.at_once = 32};
   run.serve(server, seconds(60));
   const int settled = run.wanted();
@@ -93,7 +96,7 @@ TEST(RequestTuner, Settles) {
 }
 
 TEST(RequestTuner, NoticesThatTheServerDoesMoreLater) {
-  Feed run;
+  TunedFeed run;
   run.serve({.at_once = 8}, seconds(60));
   EXPECT_LE(run.wanted(), 16);
   run.serve({.at_once = 200}, seconds(600));
@@ -101,29 +104,29 @@ TEST(RequestTuner, NoticesThatTheServerDoesMoreLater) {
 }
 
 TEST(RequestTuner, StaysWhileNobodyWaits) {
-  Feed run;
+  TunedFeed run;
   run.tuner.set_starving(false);
   run.serve({.at_once = 100}, seconds(60));
   EXPECT_EQ(run.wanted(), int{RequestTuner::kFirst});
 }
 
 TEST(RequestTuner, StaysWhileLessIsAskedForThanIsWanted) {
-  Feed run;
+  TunedFeed run;
   // A rate that grows with the demand tells nothing of the server.
   for (int i = 0; i < 200; ++i) run.serve({.at_once = 100}, milliseconds(500), 1 + i % 5);
   EXPECT_EQ(run.wanted(), int{RequestTuner::kFirst});
 }
 
 TEST(RequestTuner, AFixedNumberIsFixed) {
-  Feed run(5);
+  TunedFeed run(5);
   run.serve({.at_once = 100}, seconds(60));
   EXPECT_EQ(run.wanted(), 5);
-  EXPECT_EQ(Feed(300).wanted(), 300);
+  EXPECT_EQ(TunedFeed(300).wanted(), 300);
 }
 
 TEST(RequestTuner, HalvesWhenThrottledAndGrowsBack) {
   for (const int fixed : {0, 64}) {
-    Feed run(fixed);
+    TunedFeed run(fixed);
     run.serve({.at_once = 100}, seconds(60));
     const int before = run.wanted();
     ASSERT_GE(before, 64);
@@ -157,7 +160,7 @@ TEST(RequestTuner, IsLoweredByManySuchAnswersOnly) {
 
 TEST(RequestTuner, ThrottlingLeavesAFew) {
   for (const int fixed : {0, 2}) {
-    Feed run(fixed);
+    TunedFeed run(fixed);
     for (int i = 0; i < 50; ++i) run.tuner.note_throttled(run.now += seconds(1));
     EXPECT_EQ(run.wanted(), fixed == 0 ? int{RequestTuner::kLeast} : fixed);
   }

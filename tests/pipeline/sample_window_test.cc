@@ -21,12 +21,12 @@ namespace stoker {
 namespace {
 
 constexpr int64_t kSampleBytes = 10'000;
-constexpr int64_t kSamples = 200;
+constexpr int64_t kWindowSamples = 200;
 
 class SampleWindowTest : public ::testing::Test {
  protected:
   SampleWindowTest() {
-    bytes_.resize(kSamples * kSampleBytes);
+    bytes_.resize(kWindowSamples * kSampleBytes);
     for (size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = static_cast<uint8_t>(i * 7 + i / 251);
     server_.put("/blob", bytes_, "\"v1\"");
     store_ = std::make_shared<TestStore>(server_);
@@ -38,13 +38,13 @@ class SampleWindowTest : public ::testing::Test {
   void open(const StoreOptions& options, int64_t step = 1) {
     window_.reset();
     const auto locate = [this, step](SampleId id) {
-      if (id * step >= kSamples) return StoredPlaceOfSample{};
+      if (id * step >= kWindowSamples) return StoredPlaceOfSample{};
       return StoredPlaceOfSample{object_, id * step * kSampleBytes, kSampleBytes};
     };
     window_ = std::make_unique<SampleWindow>(
         store_, options,
         StoredSamples{.root = store_->root(),
-                      .count = kSamples / step,
+                      .count = kWindowSamples / step,
                       .locate = locate,
                       .bytes_of = [locate](SampleId id) { return locate(id).length; }});
   }
@@ -102,8 +102,8 @@ class SampleWindowTest : public ::testing::Test {
 
 TEST_F(SampleWindowTest, SamplesSideBySideAreReadTogether) {
   open({});
-  const auto look_ahead = window_->look_ahead(sequence(numbers(kSamples)));
-  for (SampleId id = 0; id < kSamples; ++id) read_well(id);
+  const auto look_ahead = window_->look_ahead(sequence(numbers(kWindowSamples)));
+  for (SampleId id = 0; id < kWindowSamples; ++id) read_well(id);
   EXPECT_LE(server_.requests(), 4);  // 2 MB in ranges of at most 2 MiB
   EXPECT_EQ(bytes_asked_for(), std::ssize(bytes_));
   EXPECT_EQ(window_->stats().bytes, std::ssize(bytes_));
@@ -111,7 +111,8 @@ TEST_F(SampleWindowTest, SamplesSideBySideAreReadTogether) {
 
 // The samples of four blocks come mixed; each block is asked for as a whole.
 TEST_F(SampleWindowTest, BlocksThatAreMixedAreReadWhole) {
-  const SharedOrder order = block_shuffled_order({.samples = kSamples, .block = 5, .mixed = 4});
+  const SharedOrder order =
+      block_shuffled_order({.samples = kWindowSamples, .block = 5, .mixed = 4});
   open({.read_ahead_bytes = 50 * kSampleBytes});
   constexpr int64_t kEpochs = 5;
   std::vector<SampleId> ids;
@@ -124,7 +125,7 @@ TEST_F(SampleWindowTest, BlocksThatAreMixedAreReadWhole) {
   EXPECT_LE(stats.bytes, kEpochs * std::ssize(bytes_));
   // A block that lies over the end of the blob comes in two ranges; what two epochs need at a time
   // is fetched once.
-  EXPECT_LE(stats.ranges, kEpochs * kSamples / 5 * 11 / 10);
+  EXPECT_LE(stats.ranges, kEpochs * kWindowSamples / 5 * 11 / 10);
 }
 
 // However many samples lie beside one: those that are needed first are not displaced.
@@ -133,9 +134,9 @@ TEST_F(SampleWindowTest, WhatLiesBesideTakesNoMoreThanTheMemoryHolds) {
   server_.set_script([](const SeenRequest&) { return Fault{.waits = true}; });
   open({.requests = 64, .read_ahead_bytes = kFit * kSampleBytes});
   std::vector<SampleId> ids;
-  for (SampleId id = 0; id < kSamples / 2; ++id) {
+  for (SampleId id = 0; id < kWindowSamples / 2; ++id) {
     ids.push_back(id);
-    ids.push_back(kSamples - 1 - id);
+    ids.push_back(kWindowSamples - 1 - id);
   }
   const auto look_ahead = window_->look_ahead(sequence(ids));
   server_.wait_for_stalled(2);
@@ -165,19 +166,19 @@ TEST_F(SampleWindowTest, NothingIsLostAmongNeighbours) {
 
 TEST_F(SampleWindowTest, ALargeGapIsNotRead) {
   open({}, 2);
-  const auto look_ahead = window_->look_ahead(sequence(numbers(kSamples / 2)));
-  for (SampleId id = 0; id < kSamples / 2; ++id) read_well(id, 2);
-  EXPECT_EQ(window_->stats().bytes, kSamples / 2 * kSampleBytes);
+  const auto look_ahead = window_->look_ahead(sequence(numbers(kWindowSamples / 2)));
+  for (SampleId id = 0; id < kWindowSamples / 2; ++id) read_well(id, 2);
+  EXPECT_EQ(window_->stats().bytes, kWindowSamples / 2 * kSampleBytes);
 }
 
 TEST_F(SampleWindowTest, NoMoreIsAskedForThanTheMemoryHolds) {
   constexpr int64_t kFit = 10;
   server_.set_script([](const SeenRequest&) { return Fault{.waits = true}; });
   open({.requests = 64, .read_ahead_bytes = kFit * kSampleBytes}, 2);
-  const auto look_ahead = window_->look_ahead(sequence(numbers(kSamples / 2)));
+  const auto look_ahead = window_->look_ahead(sequence(numbers(kWindowSamples / 2)));
   server_.wait_for_stalled(kFit);
   server_.release();
-  for (SampleId id = 0; id < kSamples / 2; ++id) {
+  for (SampleId id = 0; id < kWindowSamples / 2; ++id) {
     read_well(id, 2);
     // The sample that was read last is kept for a while, and counts.
     const StoreStats stats = window_->stats();
@@ -266,10 +267,10 @@ TEST_F(SampleWindowTest, AnErrorReachesWhoeverReads) {
 
 TEST_F(SampleWindowTest, ASampleThatIsNowhereIsNotRead) {
   open({});
-  const auto look_ahead = window_->look_ahead(sequence({kSamples, 0}));
+  const auto look_ahead = window_->look_ahead(sequence({kWindowSamples, 0}));
   read_well(0);
   EXPECT_FALSE(
-      window_->read(kSamples, MayWait::yes, [](std::span<const uint8_t>) { return true; }));
+      window_->read(kWindowSamples, MayWait::yes, [](std::span<const uint8_t>) { return true; }));
 }
 
 // Threads read a sequence with repetitions, roughly in order, and some samples that nobody
@@ -285,7 +286,7 @@ TEST_F(SampleWindowTest, EveryByteIsRightUnderFaultsAndThreads) {
   open({.read_ahead_bytes = 300'000, .tries = 1000});
   std::mt19937 random(5);
   std::vector<SampleId> ids;
-  for (int i = 0; i < kReads; ++i) ids.push_back(static_cast<SampleId>(random() % kSamples));
+  for (int i = 0; i < kReads; ++i) ids.push_back(static_cast<SampleId>(random() % kWindowSamples));
   auto look_ahead = window_->look_ahead(sequence(ids));
   std::atomic<size_t> next{0};
   std::atomic<int> wrong{0};
@@ -294,7 +295,7 @@ TEST_F(SampleWindowTest, EveryByteIsRightUnderFaultsAndThreads) {
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
         for (size_t i = next++; i < ids.size(); i = next++) {
-          const SampleId id = i % 50 == 0 ? (ids[i] + t) % kSamples : ids[i];
+          const SampleId id = i % 50 == 0 ? (ids[i] + t) % kWindowSamples : ids[i];
           const auto check = [&](std::span<const uint8_t> bytes) { return is_right(id, bytes); };
           if (window_->read(id, MayWait::no, check)) continue;
           if (!window_->read(id, MayWait::yes, check)) ++wrong;

@@ -25,15 +25,15 @@ namespace fs = std::filesystem;
 using Bytes = std::vector<uint8_t>;
 using ::testing::HasSubstr;
 
-constexpr int kSamples = 12;
-constexpr Size kSize{420, 500};
+constexpr int kPieceSamples = 12;
+constexpr Size kPieceSize{420, 500};
 
 std::string picture(uint32_t seed, int orientation = 0) {
   JpegKind kind;
   kind.quality = 97;
   kind.sampling_x = kind.sampling_y = 2;
   kind.exif_orientation = orientation;
-  const Bytes bytes = make_jpeg(kSize, kind, seed);
+  const Bytes bytes = make_jpeg(kPieceSize, kind, seed);
   return {bytes.begin(), bytes.end()};
 }
 
@@ -53,7 +53,8 @@ class SeekPiecesTest : public ::testing::Test {
     make_old(path(i), hours);
   }
   void write_all(int orientation = 0) {
-    for (int i = 0; i < kSamples; ++i) write(i, picture(static_cast<uint32_t>(i) + 1, orientation));
+    for (int i = 0; i < kPieceSamples; ++i)
+      write(i, picture(static_cast<uint32_t>(i) + 1, orientation));
   }
   std::unique_ptr<Source> open() const { return open_source(folder_.path() + "/data", Split::all); }
 
@@ -65,7 +66,7 @@ class SeekPiecesTest : public ::testing::Test {
     // before them left.
     options.feed.workers = 0;
     options.digests = true;
-    options.feed.max_bad = kSamples;
+    options.feed.max_bad = kPieceSamples;
     return options;
   }
 
@@ -104,7 +105,7 @@ TEST_F(SeekPiecesTest, GiveTheSameRows) {
       expect_same_rows(*source, with);
       if (workers > 0) continue;  // see options()
       // In three epochs, most rows show less than a half of their image.
-      EXPECT_GT(stats_.seek_index.unread_bytes, 2 * kSamples * 32 << 10);
+      EXPECT_GT(stats_.seek_index.unread_bytes, 2 * kPieceSamples * 32 << 10);
     }
   }
 }
@@ -134,7 +135,7 @@ TEST_F(SeekPiecesTest, GiveTheSameRowsWhereTheImageIsTurned) {
 
 TEST_F(SeekPiecesTest, AreReadFromShardsListsAndViews) {
   std::string tar, list = "path,label\n";
-  for (int i = 0; i < kSamples; ++i) {
+  for (int i = 0; i < kPieceSamples; ++i) {
     const std::string bytes = picture(static_cast<uint32_t>(i) + 1), name = std::to_string(100 + i);
     tar += tar_member(name + ".cls", std::to_string(i % 2)) + tar_member(name + ".jpg", bytes);
     list += name + ".jpg," + std::to_string(i % 2) + "\n";
@@ -171,7 +172,7 @@ TEST_F(SeekPiecesTest, AreNotReadThroughAForeignView) {
 TEST_F(SeekPiecesTest, AreNotReadOfFilesThatWereJustWritten) {
   write_all();
   // In the future, so that they stay new however long this takes.
-  for (int i = 0; i < kSamples; ++i) make_old(path(i), -5);
+  for (int i = 0; i < kPieceSamples; ++i) make_old(path(i), -5);
   expect_same_rows(*open(), options());
   EXPECT_GT(stats_.seek_index.used, 0);
   EXPECT_EQ(stats_.seek_index.unread_bytes, 0);
@@ -180,7 +181,7 @@ TEST_F(SeekPiecesTest, AreNotReadOfFilesThatWereJustWritten) {
 TEST_F(SeekPiecesTest, ATouchedFileIsReadAsAWholeOnce) {
   write_all();
   rows(*open(), options());
-  for (int i = 0; i < kSamples; ++i) make_old(path(i), 3);
+  for (int i = 0; i < kPieceSamples; ++i) make_old(path(i), 3);
   LoaderOptions once = options(2);
   expect_same_rows(*open(), once);
   EXPECT_GT(stats_.seek_recorded, 0);  // with the new stamps
@@ -194,7 +195,7 @@ TEST_F(SeekPiecesTest, AChangedFileIsNeverTakenForTheOldOne) {
   write_all();
   rows(*open(), options());
   ASSERT_GT(stats_.seek_index.unread_bytes, 0);
-  for (int i = 0; i < kSamples; i += 2) {
+  for (int i = 0; i < kPieceSamples; i += 2) {
     std::string other = picture(static_cast<uint32_t>(i) + 100);
     const std::string old = picture(static_cast<uint32_t>(i) + 1);
     // Half of them get the size, too: bytes behind the end of the image are no part of it.
@@ -210,7 +211,7 @@ TEST_F(SeekPiecesTest, AChangedFileIsNeverTakenForTheOldOne) {
 TEST_F(SeekPiecesTest, DamageThatNoStampShowsIsSeen) {
   write_all();
   rows(*open(), options());
-  for (int i = 0; i < kSamples; ++i) {
+  for (int i = 0; i < kPieceSamples; ++i) {
     std::string bytes = picture(static_cast<uint32_t>(i) + 1);
     for (size_t at = bytes.size() / 8; at < bytes.size(); at += 4096) bytes[at] ^= 0x15;
     write(i, bytes);

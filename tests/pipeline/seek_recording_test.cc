@@ -25,7 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 using Bytes = std::vector<uint8_t>;
 
-constexpr int kSamples = 20;
+constexpr int kRecordedSamples = 20;
 
 // A file that is large enough for places to be noted.
 Bytes large_jpeg(uint32_t seed) {
@@ -39,7 +39,7 @@ std::string text(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
 class SeekRecordingTest : public ::testing::Test {
  protected:
   SeekRecordingTest() {
-    for (int i = 0; i < kSamples; ++i) write(i, static_cast<uint32_t>(i) + 1);
+    for (int i = 0; i < kRecordedSamples; ++i) write(i, static_cast<uint32_t>(i) + 1);
   }
 
   void write(int i, uint32_t seed) {
@@ -90,10 +90,10 @@ TEST_F(SeekRecordingTest, TheSecondEpochUsesWhatTheFirstLeft) {
     EXPECT_FALSE(std::filesystem::exists(path()));
     EXPECT_EQ(rows(options(4, workers)), plain);
     EXPECT_EQ(warnings_, "");
-    EXPECT_EQ(stats_.seek_recorded, kSamples);
+    EXPECT_EQ(stats_.seek_recorded, kRecordedSamples);
     // Of three epochs; large crops use none. Workers read ahead, perhaps before there is an index.
     if (workers == 0) {
-      EXPECT_GT(stats_.seek_index.used, kSamples);
+      EXPECT_GT(stats_.seek_index.used, kRecordedSamples);
     }
     EXPECT_EQ(stats_.seek_index.refused, 0);
 
@@ -101,7 +101,7 @@ TEST_F(SeekRecordingTest, TheSecondEpochUsesWhatTheFirstLeft) {
     const auto once = plain_rows(options(1, workers));
     EXPECT_EQ(rows(options(1, workers)), once);
     EXPECT_EQ(stats_.seek_recorded, 0);
-    EXPECT_GT(stats_.seek_index.used, kSamples / 2);
+    EXPECT_GT(stats_.seek_index.used, kRecordedSamples / 2);
   }
 }
 
@@ -143,7 +143,7 @@ TEST_F(SeekRecordingTest, NothingIsRecordedOfTooManySamples) {
 // Files that changed since get new indexes, and the others keep theirs.
 TEST_F(SeekRecordingTest, AStaleIndexIsMadeAnew) {
   rows(options(3));
-  for (int i = 0; i < kSamples / 2; ++i) write(i, 1000 + static_cast<uint32_t>(i));
+  for (int i = 0; i < kRecordedSamples / 2; ++i) write(i, 1000 + static_cast<uint32_t>(i));
   const auto plain = plain_rows(options(3));
   EXPECT_EQ(rows(options(3)), plain);
   EXPECT_EQ(warnings_, "");
@@ -163,7 +163,7 @@ TEST_F(SeekRecordingTest, AnOlderFileIsReplaced) {
                 std::string(reinterpret_cast<const char*>(&old), sizeof old));
   rows(options(2));
   EXPECT_THAT(warnings_, HasSubstr("older version"));
-  EXPECT_EQ(stats_.seek_recorded, kSamples);
+  EXPECT_EQ(stats_.seek_recorded, kRecordedSamples);
   rows(options(1));
   EXPECT_EQ(warnings_, "");
   EXPECT_GT(stats_.seek_index.used, 0);
@@ -177,7 +177,7 @@ TEST_F(SeekRecordingTest, ItsMemoryIsPlanned) {
     Feed feed(*source, crop_spec(), with);
     return feed.loader().memory_plan().total_bytes();
   };
-  EXPECT_GE(planned("auto"), planned("off") + 8 * kSamples + kMaxRowIndexBytes);
+  EXPECT_GE(planned("auto"), planned("off") + 8 * kRecordedSamples + kMaxRowIndexBytes);
 }
 
 // A folder for the cache that cannot be made costs nothing but the indexes.
@@ -201,7 +201,7 @@ TEST_F(SeekRecordingTest, AFullDiskIsReportedAndTheFeedGoesOn) {
   setrlimit(RLIMIT_FSIZE, &limit);
   signal(SIGXFSZ, handler);
   EXPECT_EQ(full, plain);
-  EXPECT_LT(stats_.seek_recorded, kSamples);
+  EXPECT_LT(stats_.seek_recorded, kRecordedSamples);
   EXPECT_GT(stats_.seek_recorded, 0);
   EXPECT_THAT(warnings_, HasSubstr("no more seek indexes are recorded: cannot write in "));
   EXPECT_EQ(warnings_.find("no more"), warnings_.rfind("no more")) << warnings_;
@@ -210,7 +210,7 @@ TEST_F(SeekRecordingTest, AFullDiskIsReportedAndTheFeedGoesOn) {
 TEST_F(SeekRecordingTest, WhatCannotBeSavedIsReported) {
   std::filesystem::create_directories(path());
   rows(options(2));
-  EXPECT_EQ(stats_.seek_recorded, kSamples);
+  EXPECT_EQ(stats_.seek_recorded, kRecordedSamples);
   EXPECT_THAT(warnings_,
               HasSubstr("the seek indexes of this run are lost: cannot write " + path()));
 }
@@ -239,16 +239,16 @@ TEST_F(SeekRecordingTest, WhatSeveralSaveAtOnceIsJoined) {
   for (int s = 0; s < kSavers; ++s) {
     savers.emplace_back([&, s] {
       RecordedIndexes recorded(folder_.path() + "/cache/stoker", source->size());
-      for (int id = s; id < kSamples; id += kSavers) {
+      for (int id = s; id < kRecordedSamples; id += kSavers) {
         EXPECT_TRUE(recorded.add(id, {{}, Bytes(3, uint8_t(255))}));
         EXPECT_TRUE(recorded.add(id, {{}, index_number(id)}));  // a longer one replaces it
       }
-      EXPECT_EQ(recorded.count(), kSamples / kSavers);
+      EXPECT_EQ(recorded.count(), kRecordedSamples / kSavers);
       recorded.save(*source, path());
     });
   }
   for (std::thread& saver : savers) saver.join();
-  EXPECT_EQ(samples_with_index(*source, path()).size(), size_t{kSamples});
+  EXPECT_EQ(samples_with_index(*source, path()).size(), size_t{kRecordedSamples});
   // Nothing but the lists and the file is left in the folder.
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path() + "/cache/stoker")) {

@@ -22,9 +22,9 @@ namespace stoker::testing {
 namespace {
 
 using Found = SharedRows::Found;
-using Place = std::tuple<Step, int, int>;
-constexpr int64_t kLong = int64_t{3600} * 1000000000;
-constexpr int kSteps = 4, kBlocks = 32;
+using AheadPlace = std::tuple<Step, int, int>;
+constexpr int64_t kAheadLong = int64_t{3600} * 1000000000;
+constexpr int kAheadSteps = 4, kBlocks = 32;
 
 class SharedAheadTest : public ::testing::Test {
  protected:
@@ -33,17 +33,17 @@ class SharedAheadTest : public ::testing::Test {
             .folder = folder_.path(),
             .fingerprint = 1,
             .facts = "seed: 1\n",
-            .steps = kSteps,
+            .steps = kAheadSteps,
             .blocks = kBlocks,
             .block_bytes = 10,
             .patience_ms = 100000,
             .yield_ms = 100000};
   }
   static SharedAhead::Options ahead_options(Step end_step = 100) {
-    return {.ring = {.steps = kSteps, .blocks = kBlocks}, .end_step = end_step};
+    return {.ring = {.steps = kAheadSteps, .blocks = kBlocks}, .end_step = end_step};
   }
-  static std::set<Place> all_of(SharedAhead& ahead, NextSample end = NextSample::later) {
-    std::set<Place> places;
+  static std::set<AheadPlace> all_of(SharedAhead& ahead, NextSample end = NextSample::later) {
+    std::set<AheadPlace> places;
     BlockPlace place;
     NextSample next;
     while ((next = ahead.next(place)) == NextSample::found) {
@@ -69,7 +69,7 @@ TEST_F(SharedAheadTest, ABlockIsOneMembersAndIsLeftToIt) {
     // Who has waited long enough takes it, and who has its samples does at once.
     const bool waits = number % 3 == 0, has_samples = number % 3 == 1;
     SharedRows& taker = waits || has_samples ? other : owner;
-    EXPECT_EQ(taker.look(place, waits ? kLong : 0, has_samples).found, Found::ours) << number;
+    EXPECT_EQ(taker.look(place, waits ? kAheadLong : 0, has_samples).found, Found::ours) << number;
   }
   EXPECT_EQ(of_a, kBlocks / 2);
 }
@@ -78,12 +78,12 @@ TEST_F(SharedAheadTest, WhoIsAheadOrFarBehindIsNotAskedForABlock) {
   for (int number = 0; number < kBlocks; ++number) {
     EXPECT_TRUE(a_.is_for_this({3, 0, number}) != b_.is_for_this({3, 0, number}));
   }
-  a_.set_position(2 * kSteps);
+  a_.set_position(2 * kAheadSteps);
   for (int number = 0; number < kBlocks; ++number) {
     EXPECT_TRUE(b_.is_for_this({2, 0, number}));
     EXPECT_FALSE(a_.is_for_this({2, 0, number}));
-    EXPECT_TRUE(a_.is_for_this({2 * kSteps, 0, number}));
-    EXPECT_EQ(a_.look({2 * kSteps, 0, number}, 0).found, Found::alone);
+    EXPECT_TRUE(a_.is_for_this({2 * kAheadSteps, 0, number}));
+    EXPECT_EQ(a_.look({2 * kAheadSteps, 0, number}, 0).found, Found::alone);
   }
 }
 
@@ -100,19 +100,19 @@ TEST_F(SharedAheadTest, WhatAnotherMemberDecodesIsNotFetched) {
   EXPECT_FALSE(a_.is_for_this(place));
   EXPECT_FALSE(b_.is_for_this(place));
   const BlockPlace next{1, 0, number};
-  ASSERT_TRUE(a_.decline(next, a_.look(next, kLong).word));
+  ASSERT_TRUE(a_.decline(next, a_.look(next, kAheadLong).word));
   EXPECT_TRUE(b_.is_for_this(next));  // each decodes it by itself
 }
 
 TEST_F(SharedAheadTest, MembersAnnounceEachBlockOnceBetweenThem) {
   SharedAhead ahead_a(a_, ahead_options()), ahead_b(b_, ahead_options());
-  std::set<Place> both = all_of(ahead_a);
-  const std::set<Place> of_b = all_of(ahead_b);
-  EXPECT_EQ(both.size(), kSteps * kBlocks / 2);
+  std::set<AheadPlace> both = all_of(ahead_a);
+  const std::set<AheadPlace> of_b = all_of(ahead_b);
+  EXPECT_EQ(both.size(), kAheadSteps * kBlocks / 2);
   both.insert(of_b.begin(), of_b.end());
-  EXPECT_EQ(both.size(), kSteps * kBlocks);
+  EXPECT_EQ(both.size(), kAheadSteps * kBlocks);
   // No further than rows can be under way.
-  for (const Place& place : both) EXPECT_LT(std::get<0>(place), kSteps);
+  for (const AheadPlace& place : both) EXPECT_LT(std::get<0>(place), kAheadSteps);
   for (SharedRows* rows : {&a_, &b_}) rows->set_position(2);
   for (SharedAhead* ahead : {&ahead_a, &ahead_b}) ahead->set_position(2);
   EXPECT_EQ(all_of(ahead_a).size() + all_of(ahead_b).size(), 2 * kBlocks);
@@ -121,13 +121,13 @@ TEST_F(SharedAheadTest, MembersAnnounceEachBlockOnceBetweenThem) {
 // One that is a little behind does not have its blocks announced by the others, too.
 TEST_F(SharedAheadTest, MembersThatAreNotInStepAnnounceEachBlockOnce) {
   SharedAhead ahead_a(a_, ahead_options()), ahead_b(b_, ahead_options());
-  a_.set_position(kSteps);
-  ahead_a.set_position(kSteps);
-  const std::set<Place> of_a = all_of(ahead_a);  // steps 4 to 7
-  EXPECT_EQ(of_a.size(), kSteps * kBlocks / 2);
-  b_.set_position(kSteps);
-  ahead_b.set_position(kSteps);
-  for (const Place& place : all_of(ahead_b)) EXPECT_FALSE(of_a.contains(place));
+  a_.set_position(kAheadSteps);
+  ahead_a.set_position(kAheadSteps);
+  const std::set<AheadPlace> of_a = all_of(ahead_a);  // steps 4 to 7
+  EXPECT_EQ(of_a.size(), kAheadSteps * kBlocks / 2);
+  b_.set_position(kAheadSteps);
+  ahead_b.set_position(kAheadSteps);
+  for (const AheadPlace& place : all_of(ahead_b)) EXPECT_FALSE(of_a.contains(place));
 }
 
 TEST_F(SharedAheadTest, TheEndIsSaid) {
@@ -137,14 +137,14 @@ TEST_F(SharedAheadTest, TheEndIsSaid) {
 
 TEST_F(SharedAheadTest, WhatIsReadForAnotherMemberIsAnnouncedThen) {
   SharedAhead ahead(b_, ahead_options());
-  const std::set<Place> announced = all_of(ahead);
+  const std::set<AheadPlace> announced = all_of(ahead);
   const BlockPlace place{0, 0, a_.is_for_this({0, 0, 0}) ? 0 : kBlocks - 1};
   ASSERT_FALSE(announced.contains({place.step, place.device, place.number}));
   EXPECT_FALSE(ahead.is_announced(place));
   ahead.will_read(place);
   ahead.will_read(place);  // again, because its samples were not in memory
   EXPECT_TRUE(ahead.is_announced(place));
-  EXPECT_THAT(all_of(ahead), ::testing::ElementsAre(Place{0, 0, place.number}));
+  EXPECT_THAT(all_of(ahead), ::testing::ElementsAre(AheadPlace{0, 0, place.number}));
 }
 
 TEST_F(SharedAheadTest, WhatWasTakenIsNotAnnouncedAgain) {
@@ -166,13 +166,13 @@ TEST_F(SharedAheadTest, WhoReadsFasterThanItAnnouncesGoesOnWhereItIs) {
   a_.set_position(20);
   b_.set_position(20);
   ahead.set_position(20);
-  const std::set<Place> places = all_of(ahead);
+  const std::set<AheadPlace> places = all_of(ahead);
   EXPECT_EQ(std::get<0>(*places.begin()), 20);
-  EXPECT_EQ(places.size(), kSteps * kBlocks / 2);
+  EXPECT_EQ(places.size(), kAheadSteps * kBlocks / 2);
 }
 
 // Keeps the books of what it is told, as a source in a store does. One for each feed.
-class ToldSource final : public ForwardingSource {
+class AheadToldSource final : public ForwardingSource {
  public:
   using ForwardingSource::ForwardingSource;
   std::optional<StoreStats> store_stats() const override { return StoreStats{}; }
@@ -215,14 +215,14 @@ class ToldSource final : public ForwardingSource {
   static constexpr int64_t kWindow = 30;
   class Following final : public LookAhead {
    public:
-    explicit Following(const ToldSource& source) : source_(source) {}
+    explicit Following(const AheadToldSource& source) : source_(source) {}
     ~Following() override {
       const MutexLock lock(source_.mutex_);
       source_.next_ = nullptr;
     }
 
    private:
-    const ToldSource& source_;
+    const AheadToldSource& source_;
   };
 
   void settle(SampleId id, bool is_read) const {
@@ -247,7 +247,7 @@ class ToldSource final : public ForwardingSource {
   mutable int64_t passed_ GUARDED_BY(mutex_) = 0;
 };
 
-LoaderOptions feed_options(int workers, int io_threads) {
+LoaderOptions ahead_feed_options(int workers, int io_threads) {
   LoaderOptions options;
   options.batch_size = 20;
   options.seed = 9;
@@ -260,8 +260,8 @@ LoaderOptions feed_options(int workers, int io_threads) {
 }
 
 std::vector<Delivered> run_one(const std::string& name, int workers, int io_threads, int devices,
-                               const ToldSource& source) {
-  LoaderOptions options = feed_options(workers, io_threads);
+                               const AheadToldSource& source) {
+  LoaderOptions options = ahead_feed_options(workers, io_threads);
   options.share = {name, 6, 0.5};
   Feed feed(source, crop_spec(), options, devices);
   std::vector<Delivered> batches = feed.all();
@@ -278,7 +278,8 @@ TEST(SharedFeedsOfAStore, ReadOrPassOverWhateverTheyAnnounce) {
   int number = 0;
   for (const int devices : {1, 2}) {
     for (const int io_threads : {0, 2}) {
-      const auto expected = Feed(*files, crop_spec(), feed_options(1, io_threads), devices).all();
+      const auto expected =
+          Feed(*files, crop_spec(), ahead_feed_options(1, io_threads), devices).all();
       for (const std::vector<int>& workers :
            {std::vector{1}, std::vector{1, 1}, std::vector{0, 2}, std::vector{3, 1, 2}}) {
         const std::string name =
@@ -287,7 +288,7 @@ TEST(SharedFeedsOfAStore, ReadOrPassOverWhateverTheyAnnounce) {
         std::vector<std::thread> threads;
         for (size_t i = 0; i < workers.size(); ++i) {
           threads.emplace_back([&, i] {
-            const ToldSource source(*files);
+            const AheadToldSource source(*files);
             batches[i] = run_one(name, workers[i], io_threads, devices, source);
           });
         }
@@ -301,11 +302,11 @@ TEST(SharedFeedsOfAStore, ReadOrPassOverWhateverTheyAnnounce) {
 // One stops early, and one is slow: the others take what is theirs.
 TEST(SharedFeedsOfAStore, WhoLeavesOrLagsLeavesNothingUndone) {
   const auto files = jpeg_source(41);
-  const auto expected = Feed(*files, crop_spec(), feed_options(1, 2)).all();
+  const auto expected = Feed(*files, crop_spec(), ahead_feed_options(1, 2)).all();
   const std::string name = "ahead-" + std::to_string(getpid()) + "-leaves";
   std::vector<Delivered> batches;
-  const ToldSource short_source(*files), slow_source(*files), source(*files);
-  LoaderOptions options = feed_options(1, 2);
+  const AheadToldSource short_source(*files), slow_source(*files), source(*files);
+  LoaderOptions options = ahead_feed_options(1, 2);
   options.share = {name, 6, 0};
   Feed leaves(short_source, crop_spec(), options);
   leaves.take(2);

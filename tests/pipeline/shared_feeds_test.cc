@@ -22,7 +22,7 @@ std::string new_name() {
   return "test-" + std::to_string(getpid()) + "-" + std::to_string(++number);
 }
 
-LoaderOptions feed_options(int workers, int batch = 20) {
+LoaderOptions shared_feed_options(int workers, int batch = 20) {
   LoaderOptions options;
   options.batch_size = batch;
   options.seed = 9;
@@ -38,12 +38,6 @@ LoaderOptions shared_options(LoaderOptions options, const std::string& name, int
                              double wait_s = 0) {
   options.share = {name, steps, wait_s};
   return options;
-}
-
-std::unique_ptr<FakeSource> half_cached_source(int64_t samples = 41) {
-  auto source = jpeg_source(samples);
-  for (SampleId id = 0; id < samples; id += 3) source->cache(id);
-  return source;
 }
 
 // Each feed in a thread of its own.
@@ -65,7 +59,7 @@ TEST(SharedFeeds, GiveTheBytesOfOneAloneAndDecodeEachRowOnce) {
     const AugmentSpec augment = is_file ? crop_spec() : pad_spec();
     for (const int devices : {1, 2}) {
       for (const int io_threads : {0, 2}) {
-        LoaderOptions alone = feed_options(1);
+        LoaderOptions alone = shared_feed_options(1);
         alone.feed.io_threads = io_threads;
         const auto expected = Feed(source, augment, alone, devices).all();
         for (const std::vector<int>& workers :
@@ -103,14 +97,14 @@ TEST(SharedFeeds, GiveTheBytesOfOneAloneAndDecodeEachRowOnce) {
 // as long as what the first one reads ahead before the second one is there.)
 TEST(SharedFeeds, StayInStep) {
   const auto source = half_cached_source();
-  const auto expected = Feed(*source, crop_spec(), feed_options(1)).all();
+  const auto expected = Feed(*source, crop_spec(), shared_feed_options(1)).all();
   for (const int steps : {4, 5}) {
     for (const std::vector<int>& workers : {std::vector{1, 2}, std::vector{0, 2, 0}}) {
       const std::string name = new_name();
       std::vector<std::unique_ptr<Feed>> feeds;
       for (const int count : workers) {
         feeds.push_back(std::make_unique<Feed>(
-            *source, crop_spec(), shared_options(feed_options(count), name, steps, 1e6)));
+            *source, crop_spec(), shared_options(shared_feed_options(count), name, steps, 1e6)));
       }
       for (const auto& batches : run_together(feeds)) EXPECT_EQ(batches, expected);
       int64_t given = 0, alone = 0, taken_over = 0;
@@ -133,12 +127,12 @@ TEST(SharedFeeds, BadSamplesAreEachFeedsOwn) {
   source->fail(7);
   source->replace(9, text_bytes("no picture"));
   source->replace(20, truncated(jpeg_file(40, 40, 3), 300));
-  const auto expected = Feed(*source, crop_spec(), feed_options(1)).all();
+  const auto expected = Feed(*source, crop_spec(), shared_feed_options(1)).all();
   const std::string name = new_name();
   std::vector<std::unique_ptr<Feed>> feeds;
   TempFolder folder;
   for (int i = 0; i < 2; ++i) {
-    LoaderOptions options = shared_options(feed_options(2), name);
+    LoaderOptions options = shared_options(shared_feed_options(2), name);
     options.quarantine_file = folder.path() + "/" + std::to_string(i);
     feeds.push_back(std::make_unique<Feed>(*source, crop_spec(), options));
   }
@@ -165,7 +159,7 @@ TEST(SharedFeeds, ConvertedAndMixedRowsViewsAndTargetsAreShared) {
     const AugmentSpec augment(list, {24, 24});
     for (const int workers : {0, 2}) {
       const std::string name = new_name();
-      LoaderOptions as_bytes = feed_options(workers), converted = as_bytes;
+      LoaderOptions as_bytes = shared_feed_options(workers), converted = as_bytes;
       converted.format = planar;
       Feed bytes_alone(source, augment, as_bytes), converted_alone(source, augment, converted);
       Feed a(source, augment, shared_options(as_bytes, name));
@@ -183,11 +177,11 @@ TEST(SharedFeeds, ConvertedAndMixedRowsViewsAndTargetsAreShared) {
 
 TEST(SharedFeeds, ALaggardDecodesByItselfAndStopsNobody) {
   const auto source = half_cached_source();
-  const auto expected = Feed(*source, crop_spec(), feed_options(1)).all();
+  const auto expected = Feed(*source, crop_spec(), shared_feed_options(1)).all();
   for (const int workers : {0, 2}) {
     const std::string name = new_name();
-    Feed slow(*source, crop_spec(), shared_options(feed_options(workers), name, 2));
-    Feed fast(*source, crop_spec(), shared_options(feed_options(workers), name, 2));
+    Feed slow(*source, crop_spec(), shared_options(shared_feed_options(workers), name, 2));
+    Feed fast(*source, crop_spec(), shared_options(shared_feed_options(workers), name, 2));
     std::vector<Delivered> first = slow.take(1);
     EXPECT_EQ(fast.all(), expected);
     EXPECT_GT(fast.loader().stats().share.alone, 0);  // when it was out of reach
@@ -199,7 +193,7 @@ TEST(SharedFeeds, ALaggardDecodesByItselfAndStopsNobody) {
 
 TEST(SharedFeeds, PartsRanksAndResumedFeedsAreTheSame) {
   const auto source = half_cached_source();
-  LoaderOptions alone = feed_options(2, 6);
+  LoaderOptions alone = shared_feed_options(2, 6);
   alone.parts = 2;
   alone.rank = 1;
   alone.world = 2;
@@ -216,7 +210,7 @@ TEST(SharedFeeds, PartsRanksAndResumedFeedsAreTheSame) {
 // Feeds that end at any moment leave no block behind that others wait for.
 TEST(SharedFeeds, FeedsComeAndGo) {
   const auto source = half_cached_source();
-  LoaderOptions alone = feed_options(2);
+  LoaderOptions alone = shared_feed_options(2);
   const auto expected = Feed(*source, crop_spec(), alone).all();
   const std::string name = new_name();
   for (int i = 0; i < 30; ++i) {
@@ -233,7 +227,7 @@ TEST(SharedFeeds, FeedsComeAndGo) {
 }
 
 template <typename Error>
-std::string problem_of(const Source& source, const LoaderOptions& options) {
+std::string shared_problem(const Source& source, const LoaderOptions& options) {
   try {
     Feed refused(source, crop_spec(), options);
   } catch (const Error& error) {
@@ -244,56 +238,56 @@ std::string problem_of(const Source& source, const LoaderOptions& options) {
 
 TEST(SharedFeeds, OtherRowsUnderOneNameAreRefused) {
   const auto source = half_cached_source(), longer = half_cached_source(42);
-  const LoaderOptions options = shared_options(feed_options(1), new_name());
+  const LoaderOptions options = shared_options(shared_feed_options(1), new_name());
   const Feed feed(*source, crop_spec(), options);
   LoaderOptions other = options;
   other.seed = 10;
-  EXPECT_THAT(problem_of<std::runtime_error>(*source, other),
+  EXPECT_THAT(shared_problem<std::runtime_error>(*source, other),
               HasSubstr("seed is 9 there and 10 here"));
   other = options;
   other.batch_size = 10;
-  EXPECT_THAT(problem_of<std::runtime_error>(*source, other),
+  EXPECT_THAT(shared_problem<std::runtime_error>(*source, other),
               HasSubstr("batch_size is 20 there and 10 here"));
   other = options;
   other.share.steps = 5;
-  EXPECT_THAT(problem_of<std::runtime_error>(*source, other),
+  EXPECT_THAT(shared_problem<std::runtime_error>(*source, other),
               HasSubstr("steps shared is 64 there and 5 here"));
-  EXPECT_THAT(problem_of<std::runtime_error>(*longer, options),
+  EXPECT_THAT(shared_problem<std::runtime_error>(*longer, options),
               HasSubstr("number of samples is 41 there and 42 here"));
   other = options;
   other.feed.workers = 3;  // and whatever else does not change the rows
   other.epochs = 1;
   other.ring_depth = 7;
-  EXPECT_EQ(problem_of<std::runtime_error>(*source, other), "");
+  EXPECT_EQ(shared_problem<std::runtime_error>(*source, other), "");
 }
 
 TEST(SharedFeeds, WhatCannotBeSharedIsRefused) {
   const auto source = half_cached_source();
   const std::string name = new_name();
-  LoaderOptions options = shared_options(feed_options(1), name);
+  LoaderOptions options = shared_options(shared_feed_options(1), name);
   options.remote_rows = true;
-  EXPECT_THAT(problem_of<InvalidField>(*source, options), HasSubstr("remote"));
-  options = shared_options(feed_options(1), "a/b");
-  EXPECT_THAT(problem_of<InvalidField>(*source, options), HasSubstr("\"a/b\""));
-  options = shared_options(feed_options(1), std::string(101, 'a'));
-  EXPECT_THAT(problem_of<InvalidField>(*source, options), HasSubstr("100 letters"));
-  options = shared_options(feed_options(1), name, 0);
-  EXPECT_THAT(problem_of<InvalidField>(*source, options), HasSubstr("share.steps is 0"));
-  options = shared_options(feed_options(1, 1 << 14), name, 1 << 16);
+  EXPECT_THAT(shared_problem<InvalidField>(*source, options), HasSubstr("remote"));
+  options = shared_options(shared_feed_options(1), "a/b");
+  EXPECT_THAT(shared_problem<InvalidField>(*source, options), HasSubstr("\"a/b\""));
+  options = shared_options(shared_feed_options(1), std::string(101, 'a'));
+  EXPECT_THAT(shared_problem<InvalidField>(*source, options), HasSubstr("100 letters"));
+  options = shared_options(shared_feed_options(1), name, 0);
+  EXPECT_THAT(shared_problem<InvalidField>(*source, options), HasSubstr("share.steps is 0"));
+  options = shared_options(shared_feed_options(1, 1 << 14), name, 1 << 16);
   options.ring_depth = 1;
-  EXPECT_THAT(problem_of<std::runtime_error>(*source, options), HasSubstr("steps would fit"));
+  EXPECT_THAT(shared_problem<std::runtime_error>(*source, options), HasSubstr("steps would fit"));
 }
 
 TEST(SharedFeeds, TheMemoryPlanHasTheSharedMemory) {
   const auto source = half_cached_source();
   const auto share_bytes = [&](int steps) {
-    Feed feed(*source, crop_spec(), shared_options(feed_options(1), new_name(), steps));
+    Feed feed(*source, crop_spec(), shared_options(shared_feed_options(1), new_name(), steps));
     return feed.loader().memory_plan().share_bytes;
   };
   const int64_t one = share_bytes(1), three = share_bytes(3);
   EXPECT_GT(one, 20 * 24 * 24 * 3);
   EXPECT_GT(three - one, 2 * 20 * 24 * 24 * 3);
-  Feed alone(*source, crop_spec(), feed_options(1));
+  Feed alone(*source, crop_spec(), shared_feed_options(1));
   EXPECT_EQ(alone.loader().memory_plan().share_bytes, 0);
 }
 

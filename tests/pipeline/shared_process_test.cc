@@ -25,13 +25,13 @@ namespace stoker::testing {
 namespace {
 
 constexpr const char* kName = "STOKER_TEST_SHARE_NAME";
-constexpr const char* kSteps = "STOKER_TEST_SHARE_STEPS";
-constexpr const char* kEpochs = "STOKER_TEST_SHARE_EPOCHS";
+constexpr const char* kSharedSteps = "STOKER_TEST_SHARE_STEPS";
+constexpr const char* kSharedEpochs = "STOKER_TEST_SHARE_EPOCHS";
 constexpr const char* kSignal = "STOKER_TEST_SHARE_SIGNAL";
 constexpr const char* kSignalAt = "STOKER_TEST_SHARE_SIGNAL_AT";
 constexpr const char* kReport = "STOKER_TEST_SHARE_REPORT";
 
-LoaderOptions options_of(const std::string& name, int steps, double epochs) {
+LoaderOptions process_options(const std::string& name, int steps, double epochs) {
   LoaderOptions options;
   options.batch_size = 10;
   options.seed = 9;
@@ -41,12 +41,6 @@ LoaderOptions options_of(const std::string& name, int steps, double epochs) {
   options.feed.seek_index = "off";
   options.share = {name, steps};
   return options;
-}
-
-std::unique_ptr<FakeSource> half_cached_source() {
-  auto source = jpeg_source(41);
-  for (SampleId id = 0; id < 41; id += 3) source->cache(id);
-  return source;
 }
 
 // Sends its process a signal in the midst of its n-th sample: that has begun, so the block is this
@@ -90,8 +84,8 @@ TEST(ShareProcess, Feeds) {
   }
   const Source& source = signalling ? static_cast<const Source&>(*signalling) : *files;
   Feed feed(source, crop_spec(),
-            options_of(std::getenv(kName), std::atoi(std::getenv(kSteps)),
-                       std::atof(std::getenv(kEpochs))));
+            process_options(std::getenv(kName), std::atoi(std::getenv(kSharedSteps)),
+                            std::atof(std::getenv(kSharedEpochs))));
   const auto batches = feed.all();
   const LoaderStats stats = feed.loader().stats();
   std::ofstream(std::getenv(kReport))
@@ -114,10 +108,11 @@ class SharedProcesses : public ::testing::Test {
   }
   pid_t start(int steps, double epochs, int signal = 0, int64_t at = 0) {
     const std::string report = folder_.path() + "/" + std::to_string(started_++);
-    std::vector<std::pair<std::string, std::string>> variables = {{kName, name_},
-                                                                  {kSteps, std::to_string(steps)},
-                                                                  {kEpochs, std::to_string(epochs)},
-                                                                  {kReport, report}};
+    std::vector<std::pair<std::string, std::string>> variables = {
+        {kName, name_},
+        {kSharedSteps, std::to_string(steps)},
+        {kSharedEpochs, std::to_string(epochs)},
+        {kReport, report}};
     if (signal != 0) {
       variables.emplace_back(kSignal, std::to_string(signal));
       variables.emplace_back(kSignalAt, std::to_string(at));
@@ -140,11 +135,11 @@ class SharedProcesses : public ::testing::Test {
     return report;
   }
   std::vector<Delivered> expected(double epochs) const {
-    LoaderOptions alone = options_of("", 8, epochs);
+    LoaderOptions alone = process_options("", 8, epochs);
     return Feed(*source_, crop_spec(), alone).all();
   }
   Feed feed(int steps, double epochs) const {
-    return Feed(*source_, crop_spec(), options_of(name_, steps, epochs));
+    return Feed(*source_, crop_spec(), process_options(name_, steps, epochs));
   }
   bool is_there() const {
     for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
@@ -221,7 +216,7 @@ TEST_F(SharedProcesses, ALeftOverShareBeginsAnew) {
   kill(child, SIGKILL);
   wait_for(child);
   EXPECT_TRUE(is_there());
-  LoaderOptions other = options_of(name_, 5, 4);
+  LoaderOptions other = process_options(name_, 5, 4);
   other.seed = 10;
   {
     Feed own(*source_, crop_spec(), other);

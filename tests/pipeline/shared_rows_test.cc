@@ -22,7 +22,7 @@ namespace {
 
 using Found = SharedRows::Found;
 using ::testing::HasSubstr;
-constexpr int64_t kLong = int64_t{3600} * 1000000000;
+constexpr int64_t kRowsLong = int64_t{3600} * 1000000000;
 constexpr size_t kBlock = 1000;
 
 class SharedRowsTest : public ::testing::Test {
@@ -56,7 +56,7 @@ class SharedRowsTest : public ::testing::Test {
   TempFolder folder_;
 };
 
-std::vector<std::byte> rows_of(Step step) {
+std::vector<std::byte> block_of_rows(Step step) {
   std::vector<std::byte> rows(kBlock);
   for (size_t i = 0; i < kBlock; ++i) rows[i] = static_cast<std::byte>(step * 31 + int64_t(i));
   return rows;
@@ -64,13 +64,14 @@ std::vector<std::byte> rows_of(Step step) {
 
 bool give(SharedRows& rows, Step step) {
   const auto look = rows.look({step}, 0);
-  return look.found == Found::ours && rows.give({step}, look.word, rows_of(step));
+  return look.found == Found::ours && rows.give({step}, look.word, block_of_rows(step));
 }
 
 bool has(SharedRows& rows, Step step) {
   const auto look = rows.look({step}, 0);
   std::vector<std::byte> read(kBlock);
-  return look.found == Found::done && rows.read({step}, look.word, read) && read == rows_of(step);
+  return look.found == Found::done && rows.read({step}, look.word, read) &&
+         read == block_of_rows(step);
 }
 
 TEST_F(SharedRowsTest, OneDecodesAndTheOthersRead) {
@@ -80,7 +81,7 @@ TEST_F(SharedRowsTest, OneDecodesAndTheOthersRead) {
   EXPECT_EQ(b.look({0}, 0).found, Found::busy);
   EXPECT_EQ(b.look({1}, 0).found, Found::ours);
   EXPECT_EQ(a.look({1}, 0).found, Found::busy);
-  EXPECT_TRUE(a.give({0}, ours.word, rows_of(0)));
+  EXPECT_TRUE(a.give({0}, ours.word, block_of_rows(0)));
   EXPECT_TRUE(has(b, 0) && has(c, 0));
 }
 
@@ -99,18 +100,18 @@ TEST_F(SharedRowsTest, ALateOwnersBlockIsTakenOverAndItsRowsAreRefused) {
   SharedRows a(options()), b(options());
   const auto late = a.look({0}, 0);
   EXPECT_EQ(b.look({0}, 0).found, Found::busy);
-  const auto taken = b.look({0}, kLong);
+  const auto taken = b.look({0}, kRowsLong);
   EXPECT_EQ(taken.found, Found::ours);
   EXPECT_EQ(b.counts().taken_over, 1);
-  EXPECT_FALSE(a.give({0}, late.word, rows_of(7)));
+  EXPECT_FALSE(a.give({0}, late.word, block_of_rows(7)));
   // Its word does not come again, although the same member takes the block a second time.
-  const auto again = a.look({0}, kLong);
+  const auto again = a.look({0}, kRowsLong);
   EXPECT_EQ(again.found, Found::ours);
-  EXPECT_FALSE(a.give({0}, late.word, rows_of(7)));
+  EXPECT_FALSE(a.give({0}, late.word, block_of_rows(7)));
   EXPECT_FALSE(a.decline({0}, late.word));
   a.release({0}, late.word);
-  EXPECT_FALSE(b.give({0}, taken.word, rows_of(7)));
-  EXPECT_TRUE(a.give({0}, again.word, rows_of(0)));
+  EXPECT_FALSE(b.give({0}, taken.word, block_of_rows(7)));
+  EXPECT_TRUE(a.give({0}, again.word, block_of_rows(0)));
   EXPECT_TRUE(has(b, 0));
 }
 
@@ -227,7 +228,7 @@ TEST_F(SharedRowsTest, WhatALateOwnerWritesIsFoundOutAndDecodedAgain) {
   SharedRows a(options(2)), b(options(2));
   RawFile raw(file(), 2);
   EXPECT_TRUE(give(a, 0));
-  EXPECT_EQ(raw.rows(0), rows_of(0));
+  EXPECT_EQ(raw.rows(0), block_of_rows(0));
   const auto old_rows = raw.rows(0), old_seal = raw.seal(0);
   EXPECT_TRUE(give(a, 2));
   for (const bool is_whole : {false, true}) {
@@ -236,7 +237,7 @@ TEST_F(SharedRowsTest, WhatALateOwnerWritesIsFoundOutAndDecodedAgain) {
       raw.put_rows(0, old_rows);
       raw.put_seal(0, old_seal);
     } else {
-      auto torn = rows_of(2);
+      auto torn = block_of_rows(2);
       std::copy(old_rows.begin() + 500, old_rows.end(), torn.begin() + 500);
       raw.put_rows(0, torn);
     }
@@ -378,7 +379,7 @@ TEST_F(SharedRowsTest, WhoIsWrittenOverWhileItReadsIsTold) {
       const auto [found, word] = rows.look({step}, 0);
       ASSERT_NE(found, Found::ours);
       if (found != Found::done || !rows.read({step}, word, read)) continue;
-      auto expected = rows_of(step);
+      auto expected = block_of_rows(step);
       expected.resize(kOddBlock);
       EXPECT_EQ(read, expected);
     }
@@ -388,7 +389,7 @@ TEST_F(SharedRowsTest, WhoIsWrittenOverWhileItReadsIsTold) {
     company.set_position(step);
     const auto look = rows.look({step}, 0);
     EXPECT_EQ(look.found, Found::ours);
-    const auto made = rows_of(step);
+    const auto made = block_of_rows(step);
     EXPECT_TRUE(rows.give({step}, look.word, std::span(made).first(kOddBlock)));
     given.store(step, std::memory_order_relaxed);
   }
@@ -408,13 +409,13 @@ TEST_F(SharedRowsTest, NobodyReadsWhatIsNotWhole) {
       for (Step step = 0; step < kSteps; ++step) {
         rows.set_position(step);
         for (bool is_there = false; !is_there;) {
-          const auto [found, word] = rows.look({step}, i == 0 ? kLong : 0);
+          const auto [found, word] = rows.look({step}, i == 0 ? kRowsLong : 0);
           if (found == Found::done && rows.read({step}, word, read)) {
-            EXPECT_EQ(read, rows_of(step));
+            EXPECT_EQ(read, block_of_rows(step));
             ++read_rows;
             is_there = true;
           } else if (found == Found::ours) {
-            given += rows.give({step}, word, rows_of(step));
+            given += rows.give({step}, word, block_of_rows(step));
             is_there = true;
           } else if (found == Found::alone) {
             is_there = true;

@@ -15,7 +15,7 @@
 namespace stoker {
 namespace {
 
-std::vector<uint8_t> pixels_of(const Source& source, SampleId id) {
+std::vector<uint8_t> pixels_in(const Source& source, SampleId id) {
   std::vector<uint8_t> buffer;
   std::span<const uint8_t> bytes;
   EXPECT_TRUE(source.read(id, buffer, bytes).ok);
@@ -31,12 +31,12 @@ TEST(SyntheticSource, IsAPureFunctionOfSeedAndId) {
   EXPECT_EQ(source->raw_size(), (Size{24, 16}));
   EXPECT_EQ(source->class_names().size(), 10u);
   for (SampleId id : {0, 1, 10, 99}) {
-    EXPECT_EQ(pixels_of(*source, id).size(), 3u * 24 * 16);
-    EXPECT_EQ(pixels_of(*source, id), pixels_of(*same, id));
-    EXPECT_NE(pixels_of(*source, id), pixels_of(*other, id));
+    EXPECT_EQ(pixels_in(*source, id).size(), 3u * 24 * 16);
+    EXPECT_EQ(pixels_in(*source, id), pixels_in(*same, id));
+    EXPECT_NE(pixels_in(*source, id), pixels_in(*other, id));
     EXPECT_EQ(source->label(id), id % 10);
   }
-  EXPECT_NE(pixels_of(*source, 0), pixels_of(*source, 10));  // of one class, but different
+  EXPECT_NE(pixels_in(*source, 0), pixels_in(*source, 10));  // of one class, but different
   EXPECT_EQ(source->fingerprint(), same->fingerprint());
   EXPECT_NE(source->fingerprint(), other->fingerprint());
 }
@@ -48,13 +48,13 @@ TEST(SyntheticSource, ClassesCanBeLearnt) {
   const auto source = make_synthetic_source(2 * kTrain, {16, 16}, kClasses, 3);
   std::vector<std::vector<double>> means(kClasses, std::vector<double>(3 * 16 * 16));
   for (SampleId id = 0; id < kTrain; ++id) {
-    const auto pixels = pixels_of(*source, id);
+    const auto pixels = pixels_in(*source, id);
     auto& mean = means[static_cast<size_t>(source->label(id))];
     for (size_t i = 0; i < pixels.size(); ++i) mean[i] += pixels[i] * kClasses / 1.0 / kTrain;
   }
   int right = 0;
   for (SampleId id = kTrain; id < 2 * kTrain; ++id) {
-    const auto pixels = pixels_of(*source, id);
+    const auto pixels = pixels_in(*source, id);
     int best = -1;
     double least = 1e30;
     for (int c = 0; c < kClasses; ++c) {
@@ -79,9 +79,9 @@ TEST(FakeSource, DoesAsItIsTold) {
   FakeSource source({{1, 2, 3}, {4, 5}}, 10, 2);
   source.fail(3);
   source.replace(4, {9});
-  EXPECT_EQ(pixels_of(source, 0), (std::vector<uint8_t>{1, 2, 3}));
-  EXPECT_EQ(pixels_of(source, 1), (std::vector<uint8_t>{4, 5}));
-  EXPECT_EQ(pixels_of(source, 4), (std::vector<uint8_t>{9}));
+  EXPECT_EQ(pixels_in(source, 0), (std::vector<uint8_t>{1, 2, 3}));
+  EXPECT_EQ(pixels_in(source, 1), (std::vector<uint8_t>{4, 5}));
+  EXPECT_EQ(pixels_in(source, 4), (std::vector<uint8_t>{9}));
   std::vector<uint8_t> buffer;
   std::span<const uint8_t> bytes;
   EXPECT_FALSE(source.read(3, buffer, bytes).ok);

@@ -40,7 +40,7 @@ int64_t resident_bytes() {
   return resident * 4096;
 }
 
-LoaderOptions options_of(int workers) {
+LoaderOptions steady_options(int workers) {
   LoaderOptions options;
   options.batch_size = 16;
   options.feed.workers = workers;
@@ -66,7 +66,7 @@ TEST(SteadyState, AllocatesNothingPerBatch) {
       AugmentSpec augment = is_file ? crop_spec() : pad_spec();
       augment.mix = {.mixup_alpha = 0.4, .cutmix_alpha = 1};
       Loader loader(is_file ? *static_cast<Source*>(files.get()) : *raw, augment, {device.get()},
-                    options_of(workers));
+                    steady_options(workers));
       run(loader, *stream, 100);
       stream->synchronize();
       const int64_t before = allocations;
@@ -90,7 +90,7 @@ TEST(SteadyState, OrdersAllocateNothingPerBatch) {
   for (const SharedOrder& order : orders) {
     const auto device = make_host_device();
     const auto stream = device->make_stream();
-    LoaderOptions options = options_of(2);
+    LoaderOptions options = steady_options(2);
     options.order = order;
     Loader loader(*raw, pad_spec(), {device.get()}, options);
     run(loader, *stream, 100);
@@ -106,7 +106,7 @@ TEST(SteadyState, MemoryDoesNotGrowOverEpochs) {
   const auto files = jpeg_source(40);
   const auto device = make_host_device();
   const auto stream = device->make_stream();
-  LoaderOptions options = options_of(2);
+  LoaderOptions options = steady_options(2);
   options.digests = true;
   Loader loader(*files, crop_spec(), {device.get()}, options);
   run(loader, *stream, 20 * 3);
@@ -139,7 +139,7 @@ TEST(SteadyState, LargeImagesStayWithinThePlan) {
   const FakeSource source({file}, 8, 2);
   const auto device = make_host_device();
   const auto stream = device->make_stream();
-  LoaderOptions options = options_of(2);
+  LoaderOptions options = steady_options(2);
   options.batch_size = 4;
   malloc_trim(0);
   const int64_t before = resident_bytes();
@@ -165,7 +165,7 @@ int64_t process_bytes(const std::string& key) {
                                   const DecodeOptions& decode, int64_t least) {
   const auto device = make_host_device();
   const auto stream = device->make_stream();
-  LoaderOptions options = options_of(2);
+  LoaderOptions options = steady_options(2);
   options.batch_size = 2;
   options.ring_depth = 2;
   options.feed.decode = decode;

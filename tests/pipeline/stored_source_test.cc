@@ -24,13 +24,13 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr int kShards = 3, kPerShard = 20;
+constexpr int kStoredShards = 3, kPerShard = 20;
 
 class StoredSourceTest : public ::testing::Test {
  protected:
   StoredSourceTest() {
     std::string list = "path,label\n";
-    for (int shard = 0; shard < kShards; ++shard) {
+    for (int shard = 0; shard < kStoredShards; ++shard) {
       std::string tar;
       for (int i = 0; i < kPerShard; ++i) {
         const int number = shard * kPerShard + i;
@@ -178,7 +178,7 @@ TEST_F(StoredSourceTest, ReadingInOrderJoinsSamples) {
   const int64_t before = server_.requests();
   const auto look_ahead = look_ahead_in_order(*stored);
   for (SampleId id = 0; id < stored->size(); ++id) text_of(*stored, id);
-  EXPECT_EQ(server_.requests() - before, kShards);
+  EXPECT_EQ(server_.requests() - before, kStoredShards);
 }
 
 TEST_F(StoredSourceTest, AnObjectThatChangesEndsTheFeed) {
@@ -233,7 +233,7 @@ TEST_F(StoredSourceTest, ACacheChangesNoBatch) {
 // What a cache of decoded pictures has is not asked for.
 TEST_F(StoredSourceTest, DecodedPicturesLeaveTheStoreOnce) {
   const AugmentSpec spec("resize_center_crop(short=30) | flip", {24, 24});
-  constexpr int64_t kPlace = 128 + 3 * 24 * 24, kSamples = kShards * kPerShard;
+  constexpr int64_t kPlace = 128 + 3 * 24 * 24, kSamples = kStoredShards * kPerShard;
   const auto rows = [&](const Source& source, const std::shared_ptr<DecodedCache>& cache,
                         int workers, LoaderStats& stats) {
     LoaderOptions whole = options(workers);
@@ -291,7 +291,7 @@ TEST_F(StoredSourceTest, FeedsThatFillOneDecodedCacheGoOn) {
   EXPECT_EQ(of_first, expected);
   EXPECT_EQ(of_second, expected);
   // The second one was told of its samples before the first one kept them.
-  EXPECT_LT(second.loader().stats().cache->hits, 5 * kShards * kPerShard);
+  EXPECT_LT(second.loader().stats().cache->hits, 5 * kStoredShards * kPerShard);
 }
 
 TEST_F(StoredSourceTest, ViewsShowWhatIsInTheStore) {
@@ -299,7 +299,7 @@ TEST_F(StoredSourceTest, ViewsShowWhatIsInTheStore) {
   const auto two = open(address("train-{1..2}.tar"));
   const ConcatSource all({one.get(), two.get()});
   const StoredBytes sizes = *SubsetSource(all, 5).stored_bytes();
-  EXPECT_EQ(sizes.samples, kShards * kPerShard);
+  EXPECT_EQ(sizes.samples, kStoredShards * kPerShard);
   EXPECT_EQ(sizes.bytes, one->stored_bytes()->bytes + two->stored_bytes()->bytes);
   EXPECT_FALSE(open(data_.path() + "/list.csv")->stored_bytes());
 }

@@ -97,7 +97,7 @@ std::string with_scouts(const std::string& bytes, const TarScouts::Options& opti
   return tar.scan(scouts, 0, fields);
 }
 
-std::string noise(std::mt19937& random, size_t bytes) {
+std::string random_text(std::mt19937& random, size_t bytes) {
   std::string text(bytes, '\0');
   for (char& byte : text) byte = static_cast<char>(random());
   return text;
@@ -121,10 +121,10 @@ std::string random_tar(std::mt19937& random, int samples) {
     const bool is_first = upto(1) == 0;
     if (is_first) tar += label;
     // Of an image, of a tar that is none of ours, and of nothing.
-    std::string content = noise(random, upto(30'000));
+    std::string content = random_text(random, upto(30'000));
     if (upto(4) == 0) {
-      content = tar_member("other.jpg", noise(random, upto(2'000))) + tar_member("other.cls", "1") +
-                (upto(1) == 0 ? tar_end() : "") + content;
+      content = tar_member("other.jpg", random_text(random, upto(2'000))) +
+                tar_member("other.cls", "1") + (upto(1) == 0 ? tar_end() : "") + content;
     }
     tar += member(key + ".jpg", content);
     if (!is_first) tar += label;
@@ -182,7 +182,7 @@ std::string plain_tar(int samples, size_t bytes) {
   std::mt19937 random(5);
   std::string tar;
   for (int i = 0; i < samples; ++i) {
-    tar += tar_member(number_text(i) + ".jpg", noise(random, bytes)) +
+    tar += tar_member(number_text(i) + ".jpg", random_text(random, bytes)) +
            tar_member(number_text(i) + ".cls", number_text(i % 10));
   }
   return tar + tar_end();

@@ -13,16 +13,17 @@
 #include "pipeline/source/target_source.h"
 #include "pipeline/unmoved_targets.h"
 #include "tests/pipeline/loader_support.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
 
-constexpr int64_t kSamples = 21;
+constexpr int64_t kTargetSamples = 21;
 constexpr int64_t kBoxNumbers = 4;
 
 // Two columns whose values follow from the sample's number.
 struct Tables {
-  explicit Tables(int64_t samples = kSamples) {
+  explicit Tables(int64_t samples = kTargetSamples) {
     for (int64_t id = 0; id < samples; ++id) {
       for (int64_t k = 0; k < kBoxNumbers; ++k) boxes.push_back(box(id, k));
       scores.push_back(score(id));
@@ -41,15 +42,6 @@ struct Tables {
   std::vector<int64_t> scores;
 };
 
-std::string problem_of(const std::function<void()>& make) {
-  try {
-    make();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 int64_t score_of(const Source& source, SampleId id) {
   float boxes[kBoxNumbers];
   int64_t score = 0;
@@ -63,11 +55,11 @@ int64_t score_of(const Source& source, SampleId id) {
 class TargetsTest : public ::testing::Test {
  protected:
   const Tables tables_;
-  const std::unique_ptr<FakeSource> pictures_ = jpeg_source(kSamples);
+  const std::unique_ptr<FakeSource> pictures_ = jpeg_source(kTargetSamples);
   const TargetSource source_{*pictures_, tables_.tables()};
 };
 
-LoaderOptions options_of(int workers) {
+LoaderOptions targets_options(int workers) {
   LoaderOptions options;
   options.batch_size = 4;
   options.seed = 3;
@@ -103,43 +95,46 @@ void expect_targets_of_all_rows(Feed& feed, Stream& stream) {
 TEST_F(TargetsTest, EveryRowHasThoseOfItsSample) {
   for (const DeviceKind kind : {DeviceKind::host, DeviceKind::nasty}) {
     for (const int workers : {0, 2}) {
-      Feed feed(source_, crop_spec(), options_of(workers), 1, kind);
+      Feed feed(source_, crop_spec(), targets_options(workers), 1, kind);
       expect_targets_of_all_rows(feed, feed.stream(0));
     }
   }
 }
 
 TEST_F(TargetsTest, RawSamplesHaveThemToo) {
-  const auto raw = make_synthetic_source(kSamples, {16, 16}, 3, 1);
+  const auto raw = make_synthetic_source(kTargetSamples, {16, 16}, 3, 1);
   const TargetSource source(*raw, tables_.tables());
-  Feed feed(source, pad_spec(), options_of(2));
+  Feed feed(source, pad_spec(), targets_options(2));
   expect_targets_of_all_rows(feed, feed.stream(0));
 }
 
 TEST_F(TargetsTest, ABadSampleKeepsItsOwn) {
   pictures_->fail(5);
-  Feed feed(source_, crop_spec(), options_of(0));
+  Feed feed(source_, crop_spec(), targets_options(0));
   expect_targets_of_all_rows(feed, feed.stream(0));
 }
 
 TEST_F(TargetsTest, TheyAreNotInThePixels) {
-  Feed with(source_, crop_spec(), options_of(2)), without(*pictures_, crop_spec(), options_of(2));
+  Feed with(source_, crop_spec(), targets_options(2)),
+      without(*pictures_, crop_spec(), targets_options(2));
   EXPECT_EQ(with.all(), without.all());
 }
 
 TEST_F(TargetsTest, TheMemoryPlanHasThem) {
-  Feed with(source_, crop_spec(), options_of(0)), without(*pictures_, crop_spec(), options_of(0));
+  Feed with(source_, crop_spec(), targets_options(0)),
+      without(*pictures_, crop_spec(), targets_options(0));
   // Each column is aligned to 256 bytes; the ring has four slabs.
   EXPECT_EQ(with.loader().memory_plan().ring_bytes,
             without.loader().memory_plan().ring_bytes + 4 * 2 * 256);
 }
 
 TEST_F(TargetsTest, AStateBelongsToTheValues) {
-  Feed feed(source_, crop_spec(), options_of(0));
+  Feed feed(source_, crop_spec(), targets_options(0));
   Tables others;
   others.scores[7] += 1;
   const TargetSource changed(*pictures_, others.tables());
-  Feed other(changed, crop_spec(), options_of(0)), bare(*pictures_, crop_spec(), options_of(0));
+  Feed other(changed, crop_spec(), targets_options(0)),
+      bare(*pictures_, crop_spec(), targets_options(0));
   EXPECT_NE(feed.loader().fingerprint(), other.loader().fingerprint());
   EXPECT_NE(feed.loader().fingerprint(), bare.loader().fingerprint());
   EXPECT_THROW(Loader::resume_step(feed.loader().state(), other.loader()), std::invalid_argument);
@@ -151,7 +146,7 @@ TEST_F(TargetsTest, AStateBelongsToTheValues) {
 // The digest is that of the columns and of all values, also of those below a view.
 TEST_F(TargetsTest, TheDigestIsOfAllOfThem) {
   const auto digest_of = [](const Source& source) { return source.targets_digest(); };
-  const std::vector<float> numbers(kSamples * 4);
+  const std::vector<float> numbers(kTargetSamples * 4);
   const auto with = [&](const char* name, TargetType type, std::vector<int64_t> shape) {
     return digest_of(TargetSource(*pictures_, {{.column = {name, type, std::move(shape)},
                                                 .values = std::as_bytes(std::span(numbers))}}));
@@ -169,15 +164,15 @@ TEST_F(TargetsTest, TheDigestIsOfAllOfThem) {
   EXPECT_NE(digest_of(TargetSource(source_, more)), digest_of(TargetSource(changed, more)));
   EXPECT_NE(digest_of(ConcatSource({&source_, &source_})),
             digest_of(ConcatSource({&source_, &changed})));
-  const std::unique_ptr<FakeSource> larger = jpeg_source(kSamples + 1);
-  EXPECT_NE(TargetSource(SubsetSource(*larger, kSamples), tables_.tables()).fingerprint(),
+  const std::unique_ptr<FakeSource> larger = jpeg_source(kTargetSamples + 1);
+  EXPECT_NE(TargetSource(SubsetSource(*larger, kTargetSamples), tables_.tables()).fingerprint(),
             source_.fingerprint());
 }
 
 TEST_F(TargetsTest, AReceiptSaysWhichTheyWere) {
   const auto policy_of = [](const Source& source) {
-    Feed feed(source, crop_spec(), options_of(0));
-    const auto info = receipt_info(feed.loader(), source, crop_spec(), options_of(0), 1);
+    Feed feed(source, crop_spec(), targets_options(0));
+    const auto info = receipt_info(feed.loader(), source, crop_spec(), targets_options(0), 1);
     for (const auto& [name, value] : info.policies) {
       if (name == "targets") return value;
     }
@@ -199,13 +194,13 @@ TEST_F(TargetsTest, ViewsShowThem) {
   EXPECT_EQ(SubsetSource(*pictures_, 5).targets_digest(), 0U);
 
   const ConcatSource both({&source_, &source_});
-  EXPECT_EQ(score_of(both, kSamples + 6), Tables::score(6));
+  EXPECT_EQ(score_of(both, kTargetSamples + 6), Tables::score(6));
   EXPECT_NE(both.targets_digest(), source_.targets_digest());
   EXPECT_EQ(ConcatSource({pictures_.get(), pictures_.get()}).targets_digest(), 0U);
 }
 
 TEST_F(TargetsTest, TablesAreAddedToThoseOfTheSource) {
-  std::vector<uint8_t> bits(3 * kSamples);
+  std::vector<uint8_t> bits(3 * kTargetSamples);
   for (size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<uint8_t>(i);
   const TargetSource more(source_, {{.column = {"bits", TargetType::uint8, {3}},
                                      .values = std::as_bytes(std::span(bits))}});
@@ -262,7 +257,7 @@ TEST_F(TargetsTest, WhatDoesNotFitIsRefusedWithTheNumbers) {
 
 // ---- Targets that say where something is, and pixels that move
 
-struct Place {
+struct TargetPlace {
   const char* name;
   std::vector<int64_t> shape;
   const char* stages;
@@ -270,7 +265,7 @@ struct Place {
 };
 
 TEST(UnmovedTargets, PlacesAreFoundByNameAndStagesByWhatTheyDraw) {
-  const Place rows[] = {
+  const TargetPlace rows[] = {
       {"boxes", {4}, "random_resized_crop | flip", true},
       {"boxes", {5, 4}, "resize | flip(p=1)", true},
       {"annotations.faceBox_2", {4}, "resize | rotate(10)", true},
@@ -289,7 +284,7 @@ TEST(UnmovedTargets, PlacesAreFoundByNameAndStagesByWhatTheyDraw) {
       // Colours move nothing.
       {"boxes", {4}, "resize | color_jitter(0.4, 0.4, 0.4) | grayscale | pillow_blur", false},
   };
-  for (const Place& row : rows) {
+  for (const TargetPlace& row : rows) {
     SCOPED_TRACE(std::string(row.name) + ": " + row.stages);
     const auto pictures = jpeg_source(3);
     TargetColumn column{row.name, TargetType::float32, row.shape};

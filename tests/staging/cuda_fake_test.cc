@@ -27,6 +27,7 @@
 #include "tests/staging/cuda_fixture.h"
 #include "tests/staging/feed.h"
 #include "tests/support/fake_cuda.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 
@@ -54,15 +55,6 @@ class Variable {
  private:
   const char* const name_;
 };
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 class CudaFakeTest : public ::testing::Test {
  protected:

@@ -8,6 +8,7 @@
 
 #include "staging/cuda_driver.h"
 #include "staging/plugin.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
@@ -15,15 +16,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(DeviceList, HostDevicesByName) {
   EXPECT_EQ(make_device("cpu:0")->name(), "cpu:0");

@@ -18,7 +18,7 @@
 namespace stoker {
 namespace {
 
-void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+void wait_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
 // Blocks a stream until it is opened.
 class Gate {
@@ -62,7 +62,7 @@ TEST_F(HostDeviceTest, WorkOfAStreamRunsInOrderAndAfterTheCall) {
   Gate gate(*stream);
   // More than a stream's queue can hold: wrapping around must not change the order.
   std::thread opener([&] {
-    sleep_ms(5);
+    wait_ms(5);
     gate.open();
   });
   for (int i = 0; i < 3000; ++i) stream->call([&order, i] { order.push_back(i); });
@@ -129,7 +129,7 @@ TEST_F(HostDeviceTest, WaitMeansTheLastRecordAtTheTimeOfTheCall) {
   auto other = device_->make_stream();
   other->record(*event);  // does not cancel the earlier wait
   event->synchronize();
-  sleep_ms(5);
+  wait_ms(5);
   EXPECT_FALSE(passed);
   gate.open();
   waiter->synchronize();
@@ -190,7 +190,7 @@ TEST_F(HostDeviceTest, DestroyingAStreamWaitsForItsWork) {
   std::atomic<int> ran{0};
   {
     auto stream = device_->make_stream();
-    stream->call([] { sleep_ms(5); });
+    stream->call([] { wait_ms(5); });
     for (int i = 0; i < 10; ++i) stream->call([&] { ++ran; });
   }
   EXPECT_EQ(ran, 10);
@@ -226,7 +226,7 @@ TEST_F(HostDeviceTest, TimingEventsMeasureTheStream) {
   for (int ms : {20, 2}) {  // recorded again: the last record counts
     int64_t outer_start_ns = steady_now_ns();
     stream->record(*start);
-    stream->call([ms] { sleep_ms(ms); });
+    stream->call([ms] { wait_ms(ms); });
     stream->record(*end);
     end->synchronize();
     double outer_ms = static_cast<double>(steady_now_ns() - outer_start_ns) * 1e-6;

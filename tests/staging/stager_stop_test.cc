@@ -18,8 +18,8 @@ namespace {
 
 constexpr Step kSteps = 7;
 
-struct Feed {
-  Feed(Device& device, int slots, Step produced)
+struct StoppedFeed {
+  StoppedFeed(Device& device, int slots, Step produced)
       : compute(device.make_stream()),
         ring(device, BatchLayout(small_shape()), 2),
         producer(ring, 0, produced),
@@ -65,14 +65,14 @@ void at_every_step(const std::function<void(Device&, int slots, Step stop)>& bod
 
 TEST(StagerStop, DestroyingItAtEveryStep) {
   at_every_step([](Device& device, int slots, Step stop) {
-    Feed feed(device, slots, kSteps);
+    StoppedFeed feed(device, slots, kSteps);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
   });
 }
 
 TEST(StagerStop, TheStreamMayGoFirst) {
   at_every_step([](Device& device, int slots, Step stop) {
-    Feed feed(device, slots, kSteps);
+    StoppedFeed feed(device, slots, kSteps);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     feed.compute.reset();
   });
@@ -80,7 +80,7 @@ TEST(StagerStop, TheStreamMayGoFirst) {
 
 TEST(StagerStop, StoppingTheRingEndsTheFeed) {
   at_every_step([](Device& device, int slots, Step stop) {
-    Feed feed(device, slots, kSteps);
+    StoppedFeed feed(device, slots, kSteps);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     feed.ring.stop();
     EXPECT_FALSE(feed.stager.next(*feed.compute));
@@ -90,7 +90,7 @@ TEST(StagerStop, StoppingTheRingEndsTheFeed) {
 
 TEST(StagerStop, StoppingTheRingWakesABlockedNext) {
   at_every_step([](Device& device, int slots, Step stop) {
-    Feed feed(device, slots, stop);  // the producer stops there
+    StoppedFeed feed(device, slots, stop);  // the producer stops there
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     std::thread stopper([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -104,7 +104,7 @@ TEST(StagerStop, StoppingTheRingWakesABlockedNext) {
 TEST(StagerStop, AnErrorReachesNextEveryTime) {
   at_every_step([](Device& device, int slots, Step stop) {
     if (stop == kSteps) return;  // after the end there is nothing to stop
-    Feed feed(device, slots, stop);
+    StoppedFeed feed(device, slots, stop);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     std::thread stopper([&] {
       feed.ring.stop(std::make_exception_ptr(std::runtime_error("the budget is spent")));
@@ -124,7 +124,7 @@ TEST(StagerStop, AnErrorReachesNextEveryTime) {
 TEST(StagerStop, StoppingWhileALeaseIsHeld) {
   at_every_step([](Device& device, int slots, Step stop) {
     if (stop == kSteps) return;
-    Feed feed(device, slots, kSteps);
+    StoppedFeed feed(device, slots, kSteps);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     DeviceBatch held = feed.stager.next(*feed.compute);
     ASSERT_TRUE(held);
@@ -176,7 +176,7 @@ TEST(StagerStop, TakingDownAFailedDeviceWaitsForItsWork) {
                          .host_accessible = staging.host_accessible,
                          .operations_left = operations});
       {
-        Feed feed(device, staging.slots, kSteps);
+        StoppedFeed feed(device, staging.slots, kSteps);
         try {
           feed.consume(0);
         } catch (const std::runtime_error& error) {

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string error_of(const std::string& xml) {
+std::string list_error(const std::string& xml) {
   try {
     parse_list_page(xml);
   } catch (const std::runtime_error& error) {
@@ -81,16 +81,16 @@ TEST(ListPage, KeysAreTakenAsTheyAreWithoutAnEncoding) {
 }
 
 TEST(ListPage, WhatIsNoListIsRefused) {
-  EXPECT_THAT(error_of("<html><body></body></html>"), HasSubstr("no list of S3"));
-  EXPECT_THAT(error_of(list("<Contents><Size>1</Size></Contents>")), HasSubstr("no key"));
-  EXPECT_THAT(error_of(list("<Contents><Key>a</Key></Contents>")), HasSubstr("no size"));
-  EXPECT_THAT(error_of(list("<Contents><Key>a</Key><Size>-1</Size></Contents>")),
+  EXPECT_THAT(list_error("<html><body></body></html>"), HasSubstr("no list of S3"));
+  EXPECT_THAT(list_error(list("<Contents><Size>1</Size></Contents>")), HasSubstr("no key"));
+  EXPECT_THAT(list_error(list("<Contents><Key>a</Key></Contents>")), HasSubstr("no size"));
+  EXPECT_THAT(list_error(list("<Contents><Key>a</Key><Size>-1</Size></Contents>")),
               HasSubstr("no size"));
-  EXPECT_THAT(error_of(list("<EncodingType>base64</EncodingType>")), HasSubstr("EncodingType"));
-  EXPECT_THAT(error_of(list("<EncodingType>url</EncodingType>"
-                            "<Contents><Key>%4</Key><Size>1</Size></Contents>")),
+  EXPECT_THAT(list_error(list("<EncodingType>base64</EncodingType>")), HasSubstr("EncodingType"));
+  EXPECT_THAT(list_error(list("<EncodingType>url</EncodingType>"
+                              "<Contents><Key>%4</Key><Size>1</Size></Contents>")),
               HasSubstr("percent-encoded"));
-  EXPECT_THAT(error_of(list("<IsTruncated>true</IsTruncated>")),
+  EXPECT_THAT(list_error(list("<IsTruncated>true</IsTruncated>")),
               HasSubstr("NextContinuationToken"));
 }
 

@@ -11,7 +11,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string error_of(const std::string& address) {
+std::string address_error(const std::string& address) {
   try {
     parse_address(address);
   } catch (const std::invalid_argument& error) {
@@ -70,24 +70,24 @@ TEST(StoreAddress, WhereAnObjectIsHasItsQuery) {
 }
 
 TEST(StoreAddress, WrongOnesAreRefusedWithAnExample) {
-  EXPECT_THAT(error_of("/data"), HasSubstr("s3://bucket/train/"));
-  EXPECT_THAT(error_of("s3://"), HasSubstr("no bucket"));
-  EXPECT_THAT(error_of("s3:///key"), HasSubstr("no bucket"));
-  EXPECT_THAT(error_of("s3://../key"), HasSubstr("bucket's name"));
-  EXPECT_THAT(error_of("s3://arn:aws:s3:x/key"), HasSubstr("access points"));
-  EXPECT_THAT(error_of("s3://b/" + std::string(1025, 'k')), HasSubstr("1024"));
-  EXPECT_EQ(error_of("s3://b/" + std::string(1024, 'k')), "no error");
-  EXPECT_THAT(error_of("https://h/a#b"), HasSubstr("%23"));
-  EXPECT_THAT(error_of("https:///a"), HasSubstr("https://host/data"));
+  EXPECT_THAT(address_error("/data"), HasSubstr("s3://bucket/train/"));
+  EXPECT_THAT(address_error("s3://"), HasSubstr("no bucket"));
+  EXPECT_THAT(address_error("s3:///key"), HasSubstr("no bucket"));
+  EXPECT_THAT(address_error("s3://../key"), HasSubstr("bucket's name"));
+  EXPECT_THAT(address_error("s3://arn:aws:s3:x/key"), HasSubstr("access points"));
+  EXPECT_THAT(address_error("s3://b/" + std::string(1025, 'k')), HasSubstr("1024"));
+  EXPECT_EQ(address_error("s3://b/" + std::string(1024, 'k')), "no error");
+  EXPECT_THAT(address_error("https://h/a#b"), HasSubstr("%23"));
+  EXPECT_THAT(address_error("https:///a"), HasSubstr("https://host/data"));
 }
 
 TEST(StoreAddress, ErrorsShowNoSecret) {
-  EXPECT_THAT(error_of("https://user:hunter2@h/a?sig=swordfish"),
+  EXPECT_THAT(address_error("https://user:hunter2@h/a?sig=swordfish"),
               AllOf(HasSubstr("password"), Not(HasSubstr("hunter2")), Not(HasSubstr("swordfish"))));
-  EXPECT_THAT(error_of("https://h:x/a?sig=swordfish"),
+  EXPECT_THAT(address_error("https://h:x/a?sig=swordfish"),
               AllOf(HasSubstr("port"), Not(HasSubstr("swordfish"))));
-  EXPECT_THAT(error_of("https://h/a?sig=swordfish#"), Not(HasSubstr("swordfish")));
-  EXPECT_THAT(error_of("s3://AKID:sword/fish@bucket/x"),
+  EXPECT_THAT(address_error("https://h/a?sig=swordfish#"), Not(HasSubstr("swordfish")));
+  EXPECT_THAT(address_error("s3://AKID:sword/fish@bucket/x"),
               AllOf(HasSubstr("bucket/x"), Not(HasSubstr("sword")), Not(HasSubstr("AKID"))));
 }
 

@@ -40,7 +40,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json json_of(const StoredObject& object) {
+Json json_of_stats(const StoredObject& object) {
   return Json::array({object.key, object.bytes, object.version});
 }
 
@@ -79,7 +79,7 @@ const char* kind_name(AnswerKind kind) {
   return "?";
 }
 
-std::string text_of(const std::exception_ptr& error) {
+std::string text_of_range(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& thrown) {
@@ -153,7 +153,7 @@ Json read_many(std::shared_ptr<const ObjectStore> store, const StoreOptions& opt
                   const MutexLock inner(mutex);
                   digests[number] = digest;
                   ++ended;
-                  if (error) problem = text_of(error);
+                  if (error) problem = text_of_range(error);
                   changed.notify_one();
                 });
   }
@@ -178,18 +178,19 @@ Json answer_to(const ObjectStore& store, const Json& line) {
   if (what == "stat") {
     StoredObject object;
     const bool is_there = store.stat(line.at("key").get<std::string>(), object);
-    return {{"object", is_there ? json_of(object) : Json()}};
+    return {{"object", is_there ? json_of_stats(object) : Json()}};
   }
   const auto prefix = line.at("prefix").get<std::string>();
   Json objects = Json::array();
   if (what == "folder") {
-    for (const StoredObject& object : store.list_folder(prefix)) objects.push_back(json_of(object));
+    for (const StoredObject& object : store.list_folder(prefix))
+      objects.push_back(json_of_stats(object));
     return {{"objects", objects}};
   }
   int64_t count = 0;
   const int64_t most = line.value("most", INT64_MAX);
   const auto take = [&](const StoredObject& object) {
-    if (what != "count") objects.push_back(json_of(object));
+    if (what != "count") objects.push_back(json_of_stats(object));
     return ++count < most;
   };
   if (what == "scan") {

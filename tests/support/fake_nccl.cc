@@ -18,10 +18,10 @@
 
 namespace {
 
-enum class Kind { sum, gather, broadcast };
+enum class NcclKind { sum, gather, broadcast };
 
-struct Operation {
-  Kind kind = Kind::sum;
+struct NcclOperation {
+  NcclKind kind = NcclKind::sum;
   const void* from = nullptr;
   void* to = nullptr;
   size_t count = 0;
@@ -34,13 +34,13 @@ struct World {
   std::condition_variable changed;
   size_t size = 0;
   std::set<int> devices;
-  std::vector<Operation> here;  // of this round, by rank
+  std::vector<NcclOperation> here;  // of this round, by rank
   size_t arrived = 0;
   int64_t round = 0;
   bool aborted = false;
 };
 
-float read(const Operation& operation, size_t i) {
+float read(const NcclOperation& operation, size_t i) {
   if (operation.type == ncclFloat) return static_cast<const float*>(operation.from)[i];
   const uint32_t bits = static_cast<uint32_t>(static_cast<const uint16_t*>(operation.from)[i])
                         << 16;
@@ -49,7 +49,7 @@ float read(const Operation& operation, size_t i) {
   return value;
 }
 
-void write(const Operation& operation, size_t i, float value) {
+void write(const NcclOperation& operation, size_t i, float value) {
   if (operation.type == ncclFloat) {
     static_cast<float*>(operation.to)[i] = value;
   } else {
@@ -75,27 +75,27 @@ namespace {
 
 struct Call {
   ncclComm* communicator;
-  Operation operation;
+  NcclOperation operation;
 };
 
-void sum(const std::vector<Operation>& here) {
+void sum(const std::vector<NcclOperation>& here) {
   for (size_t i = 0; i < here[0].count; ++i) {
     float sum = 0;
-    for (const Operation& each : here) sum += read(each, i);
-    for (const Operation& each : here) write(each, i, sum);
+    for (const NcclOperation& each : here) sum += read(each, i);
+    for (const NcclOperation& each : here) write(each, i, sum);
   }
 }
 
 // Copies bytes; a rank's own may overlap their target.
-void copy(const std::vector<Operation>& here) {
+void copy_all(const std::vector<NcclOperation>& here) {
   std::vector<std::vector<char>> given;
-  for (const Operation& each : here) {
+  for (const NcclOperation& each : here) {
     const auto* from = static_cast<const char*>(each.from);
     given.emplace_back(from, from + each.count);
   }
-  for (const Operation& each : here) {
+  for (const NcclOperation& each : here) {
     auto* to = static_cast<char*>(each.to);
-    if (each.kind == Kind::broadcast) {
+    if (each.kind == NcclKind::broadcast) {
       std::memcpy(to, given[each.root].data(), each.count);
       continue;
     }
@@ -107,8 +107,8 @@ void copy(const std::vector<Operation>& here) {
 }
 
 // Ranks whose calls differ would hang or mix up bytes on a GPU.
-void require_same(const std::vector<Operation>& here) {
-  for (const Operation& each : here) {
+void require_same(const std::vector<NcclOperation>& here) {
+  for (const NcclOperation& each : here) {
     if (each.kind == here[0].kind && each.count == here[0].count && each.type == here[0].type &&
         each.root == here[0].root) {
       continue;
@@ -119,7 +119,7 @@ void require_same(const std::vector<Operation>& here) {
 }
 
 // The last rank to arrive does the work for all.
-void run(void* data) {
+void run_call(void* data) {
   const std::unique_ptr<Call> call(static_cast<Call*>(data));
   const std::shared_ptr<World> world = call->communicator->world;
   std::unique_lock lock(world->mutex);
@@ -127,10 +127,10 @@ void run(void* data) {
   const int64_t round = world->round;
   if (++world->arrived == world->size) {
     require_same(world->here);
-    if (call->operation.kind == Kind::sum) {
+    if (call->operation.kind == NcclKind::sum) {
       sum(world->here);
     } else {
-      copy(world->here);
+      copy_all(world->here);
     }
     world->arrived = 0;
     ++world->round;
@@ -139,9 +139,9 @@ void run(void* data) {
   world->changed.wait(lock, [&] { return world->round != round || world->aborted; });
 }
 
-ncclResult_t queue(ncclComm_t communicator, const Operation& operation, cudaStream_t stream) {
+ncclResult_t queue(ncclComm_t communicator, const NcclOperation& operation, cudaStream_t stream) {
   auto call = std::make_unique<Call>(Call{communicator, operation});
-  if (cudaLaunchHostFunc(stream, &run, call.release()) != cudaSuccess)
+  if (cudaLaunchHostFunc(stream, &run_call, call.release()) != cudaSuccess)
     return ncclUnhandledCudaError;
   return ncclSuccess;
 }
@@ -196,20 +196,20 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
                            ncclRedOp_t operation, ncclComm_t communicator, cudaStream_t stream) {
   if (operation != ncclSum || (type != ncclFloat && type != ncclBfloat16))
     return ncclInvalidArgument;
-  return queue(communicator, {Kind::sum, from, to, count, type, 0}, stream);
+  return queue(communicator, {NcclKind::sum, from, to, count, type, 0}, stream);
 }
 
 ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type,
                            ncclComm_t communicator, cudaStream_t stream) {
   if (type != ncclInt8) return ncclInvalidArgument;
-  return queue(communicator, {Kind::gather, from, to, count, type, 0}, stream);
+  return queue(communicator, {NcclKind::gather, from, to, count, type, 0}, stream);
 }
 
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root,
                            ncclComm_t communicator, cudaStream_t stream) {
   if (type != ncclInt8) return ncclInvalidArgument;
-  return queue(communicator, {Kind::broadcast, from, to, count, type, static_cast<size_t>(root)},
-               stream);
+  return queue(communicator,
+               {NcclKind::broadcast, from, to, count, type, static_cast<size_t>(root)}, stream);
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state) {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 namespace {
-int devices[2] = {0, 1};
+int fake_devices[2] = {0, 1};
 constexpr int kNotSupported = 3;
 }  // namespace
 
@@ -17,8 +17,8 @@ int nvmlSystemGetDriverVersion(char* version, unsigned length) {
   return 0;
 }
 int nvmlDeviceGetHandleByPciBusId_v2(const char* pci_bus_id, void** device) {
-  if (std::strcmp(pci_bus_id, "0000:3a:00.0") == 0) return *device = &devices[0], 0;
-  if (std::strcmp(pci_bus_id, "0000:3b:00.0") == 0) return *device = &devices[1], 0;
+  if (std::strcmp(pci_bus_id, "0000:3a:00.0") == 0) return *device = &fake_devices[0], 0;
+  if (std::strcmp(pci_bus_id, "0000:3b:00.0") == 0) return *device = &fake_devices[1], 0;
   return 6;
 }
 int nvmlDeviceGetIndex(void* device, unsigned* index) {
@@ -51,7 +51,7 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
   return 0;
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
-  *device = &devices[index];
+  *device = &fake_devices[index];
   return 0;
 }
 int nvmlDeviceGetName(void*, char* name, unsigned length) {

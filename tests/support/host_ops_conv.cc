@@ -8,7 +8,7 @@ int taps_of(const ConvShape& s) { return s.kernel.height * s.kernel.width; }
 
 // Calls visit(output pixel, input pixel, tap); pixels are counted over all rows.
 template <typename Visit>
-void for_each_tap(const ConvShape& s, Visit visit) {
+void for_each_conv_tap(const ConvShape& s, Visit visit) {
   for (int row = 0; row < s.rows; ++row) {
     for (int y = 0; y < s.out_height; ++y) {
       for (int x = 0; x < s.out_width; ++x) {
@@ -51,7 +51,7 @@ std::vector<float> taps_first(const ConvShape& s, const std::vector<float>& w) {
 
 void forward(const ConvShape& s, const float* x, const std::vector<float>& w, float* y) {
   const std::vector<float> turned = taps_first(s, w);
-  for_each_tap(s, [&](int64_t out, int64_t in, int tap) {
+  for_each_conv_tap(s, [&](int64_t out, int64_t in, int tap) {
     float* to = y + out * s.out_channels;
     for (int i = 0; i < s.in_channels; ++i) {
       const float value = x[in * s.in_channels + i];
@@ -64,7 +64,7 @@ void forward(const ConvShape& s, const float* x, const std::vector<float>& w, fl
 
 void backward_data(const ConvShape& s, const float* dy, const float* w, float* dx) {
   const int taps = taps_of(s);
-  for_each_tap(s, [&](int64_t out, int64_t in, int tap) {
+  for_each_conv_tap(s, [&](int64_t out, int64_t in, int tap) {
     float* to = dx + in * s.in_channels;
     for (int o = 0; o < s.out_channels; ++o) {
       const float value = dy[out * s.out_channels + o];
@@ -76,7 +76,7 @@ void backward_data(const ConvShape& s, const float* dy, const float* w, float* d
 
 void backward_weights(const ConvShape& s, const float* x, const float* dy, float* dw) {
   const int taps = taps_of(s);
-  for_each_tap(s, [&](int64_t out, int64_t in, int tap) {
+  for_each_conv_tap(s, [&](int64_t out, int64_t in, int tap) {
     const float* from = x + in * s.in_channels;
     for (int o = 0; o < s.out_channels; ++o) {
       const float value = dy[out * s.out_channels + o];

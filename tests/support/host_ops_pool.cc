@@ -22,7 +22,7 @@ void for_each_output(const PoolShape& s, Visit visit) {
 }
 
 template <typename Visit>  // visit(tap, y, x) inside the picture
-void for_each_tap(const PoolShape& s, int out_y, int out_x, Visit visit) {
+void for_each_pool_tap(const PoolShape& s, int out_y, int out_x, Visit visit) {
   for (int tap = 0; tap < s.kernel.height * s.kernel.width; ++tap) {
     const int y = out_y * s.stride + tap / s.kernel.width - s.padding.height;
     const int x = out_x * s.stride + tap % s.kernel.width - s.padding.width;
@@ -35,7 +35,7 @@ void for_each_tap(const PoolShape& s, int out_y, int out_x, Visit visit) {
 template <typename Visit>
 int for_each_averaged(const PoolShape& s, int out_y, int out_x, Visit visit) {
   if (!s.adaptive) {
-    for_each_tap(s, out_y, out_x, [&](int, int y, int x) { visit(y, x); });
+    for_each_pool_tap(s, out_y, out_x, [&](int, int y, int x) { visit(y, x); });
     return s.kernel.height * s.kernel.width;
   }
   int count = 0;
@@ -77,7 +77,7 @@ void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps) {
       for (int c = 0; c < s.channels; ++c) {
         float best = 0;
         int won = -1;
-        for_each_tap(s, out_y, out_x, [&](int tap, int in_y, int in_x) {
+        for_each_pool_tap(s, out_y, out_x, [&](int tap, int in_y, int in_x) {
           const float value = load<T>(x, in_at(s, row, in_y, in_x) + c);
           if (!device::wins(value, best, won < 0)) return;
           best = value;
@@ -94,7 +94,7 @@ void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps, 
   std::vector<float> sums(static_cast<size_t>(in_at(s, s.rows, 0, 0)), 0.0f);
   with_type(s.type, [&]<typename T>(Tag<T>) {
     for_each_output(s, [&](int row, int out_y, int out_x, int64_t at) {
-      for_each_tap(s, out_y, out_x, [&](int tap, int in_y, int in_x) {
+      for_each_pool_tap(s, out_y, out_x, [&](int tap, int in_y, int in_x) {
         for (int c = 0; c < s.channels; ++c) {
           if (taps[at + c] == tap) sums[in_at(s, row, in_y, in_x) + c] += load<T>(dy, at + c);
         }

@@ -20,7 +20,7 @@ struct Picture {
   }
 };
 
-void copy(const uint8_t* from, uint8_t* to) {
+void copy_pixel(const uint8_t* from, uint8_t* to) {
   for (int c = 0; c < 3; ++c) to[c] = from[c];
 }
 
@@ -33,7 +33,7 @@ int mirrored(int at, int size, bool repeats_edge) {
   return at;
 }
 
-void run(const PixelStep& step, PixelPolicy policy, PixelScratch& scratch, Picture& picture) {
+void run_step(const PixelStep& step, PixelPolicy policy, PixelScratch& scratch, Picture& picture) {
   Picture out(step.size);
   const std::string_view name = step.kind->name;
   const auto value = [&](size_t i) { return static_cast<int>(step.values[i]); };
@@ -57,7 +57,7 @@ void run(const PixelStep& step, PixelPolicy policy, PixelScratch& scratch, Pictu
         const bool inside = from_x >= 0 && from_x < picture.size.width && from_y >= 0 &&
                             from_y < picture.size.height;
         if (!inside && padding == Padding::constant) {
-          copy(step.fill.data(), out.at(x, y));
+          copy_pixel(step.fill.data(), out.at(x, y));
           continue;
         }
         if (padding == Padding::edge) {
@@ -66,7 +66,7 @@ void run(const PixelStep& step, PixelPolicy policy, PixelScratch& scratch, Pictu
         }
         from_x = mirrored(from_x, picture.size.width, padding == Padding::symmetric);
         from_y = mirrored(from_y, picture.size.height, padding == Padding::symmetric);
-        copy(picture.at(from_x, from_y), out.at(x, y));
+        copy_pixel(picture.at(from_x, from_y), out.at(x, y));
       }
     }
   } else if (step.kind->table) {
@@ -111,7 +111,7 @@ std::vector<uint8_t> plain_steps(const Draws& draws, const std::vector<uint8_t>&
                                                 weight * static_cast<float>(other - own));
       }
     } else {
-      run(step, policy, scratch, picture);
+      run_step(step, policy, scratch, picture);
     }
   }
   return picture.bytes;

@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-std::string little_endian(uint64_t value, int bytes) {
+std::string bytes_of_number(uint64_t value, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xff);
   return text;
@@ -48,7 +48,7 @@ std::string bytes_feature(const std::vector<std::string>& values) {
 
 std::string float_feature(const std::vector<float>& values) {
   std::string packed;
-  for (const float value : values) packed += little_endian(std::bit_cast<uint32_t>(value), 4);
+  for (const float value : values) packed += bytes_of_number(std::bit_cast<uint32_t>(value), 4);
   return wire_bytes(2, wire_bytes(1, packed));
 }
 
@@ -70,9 +70,9 @@ std::string make_example(const std::vector<std::pair<std::string, std::string>>&
 }
 
 std::string make_record(std::string_view data) {
-  const std::string length = little_endian(data.size(), 8);
-  return length + little_endian(masked_crc32c(length), 4) + std::string(data) +
-         little_endian(masked_crc32c(data), 4);
+  const std::string length = bytes_of_number(data.size(), 8);
+  return length + bytes_of_number(masked_crc32c(length), 4) + std::string(data) +
+         bytes_of_number(masked_crc32c(data), 4);
 }
 
 void repair_checksums(std::string& file) {

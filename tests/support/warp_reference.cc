@@ -12,7 +12,7 @@ using Matrix = std::array<double, 6>;
 // What an x86 processor makes of a number that is none or does not fit.
 constexpr int kNoInt = std::numeric_limits<int>::min();
 
-int truncated(double v) {
+int truncated_to_byte(double v) {
   return v > -2147483649.0 && v < 2147483648.0 ? static_cast<int>(v) : kNoInt;
 }
 
@@ -59,7 +59,7 @@ double blended(const Target& t, int x, int y, double dx, double dy, int c) {
 // Makes output pixel (x, y), which shows the source at (from_x, from_y).
 void make_pixel(const Target& t, double from_x, double from_y, int x, int y) {
   if (t.interpolation == Interpolation::nearest) {
-    const auto index = [](double v) { return v < 0 ? -1 : truncated(v); };
+    const auto index = [](double v) { return v < 0 ? -1 : truncated_to_byte(v); };
     return t.copy(index(from_x), index(from_y), x, y);
   }
   if (from_x < 0 || from_x >= t.in.width || from_y < 0 || from_y >= t.in.height) {
@@ -89,7 +89,7 @@ void add_steps(const Target& t, const Matrix& m) {
 
 void count_fixed(const Target& t, const Matrix& m) {
   const auto fixed = [](double v) {
-    return static_cast<uint32_t>(truncated(std::floor(v * 65536.0 + 0.5)));
+    return static_cast<uint32_t>(truncated_to_byte(std::floor(v * 65536.0 + 0.5)));
   };
   const auto whole = [](uint32_t v) { return static_cast<int32_t>(v) >> 16; };
   uint32_t row_x = fixed(m[2] + m[0] * 0.5 + m[1] * 0.5);

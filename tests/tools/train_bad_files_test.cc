@@ -29,7 +29,7 @@ void overwrite(const std::string& path, std::string_view content) {
   ASSERT_TRUE(file.flush()) << path;
 }
 
-std::string random_bytes(size_t count, uint32_t seed) {
+std::string noise_bytes(size_t count, uint32_t seed) {
   std::mt19937 random(seed);
   std::string bytes(count, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
@@ -75,7 +75,7 @@ class BadFiles : public ::testing::TestWithParam<const char*> {
         overwrite(file, "These are notes about a picture, and no picture.\n");
         return "not_an_image";
       default:
-        overwrite(file, random_bytes(whole.size(), static_cast<uint32_t>(turn)));
+        overwrite(file, noise_bytes(whole.size(), static_cast<uint32_t>(turn)));
         return "not_an_image";
     }
   }

@@ -22,20 +22,20 @@ using ::testing::Contains;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
-constexpr int kSteps = 60;
-constexpr double kPatience = 60;  // seconds
-constexpr int kRounds = 4;        // of kills inside a write, until one has hit
+constexpr int kKillSteps = 60;
+constexpr double kKillPatience = 60;  // seconds
+constexpr int kRounds = 4;            // of kills inside a write, until one has hit
 
 class KilledRun : public TrainRuns {
  protected:
   std::vector<std::string> words(const std::string& name) const {
-    return with(command(name, kSteps / 10), {"--checkpoint-steps", "2", "--log-interval", "1"});
+    return with(command(name, kKillSteps / 10), {"--checkpoint-steps", "2", "--log-interval", "1"});
   }
   // Kills the run, started or resumed, as soon as `moment` is true. Returns false if it ended
   // before.
   bool kill_when(const std::function<bool()>& moment) {
     RunningProgram program(with(words("killed"), {"--resume"}));
-    const bool came = program.wait_until(moment, kPatience);
+    const bool came = program.wait_until(moment, kKillPatience);
     program.send(SIGKILL);
     const ProgramResult result = program.wait();
     EXPECT_TRUE(result.signal == SIGKILL || result.exit_code == 0) << result.err;
@@ -118,8 +118,8 @@ TEST_F(KilledRun, EndsAsOneThatWasNeverKilled) {
   EXPECT_EQ(last.out.find("resumed from", resumed + 1), std::string::npos) << "said twice";
 
   for (const char* file : {"model", "state"}) {
-    ASSERT_NE(weights("whole", kSteps, file), "");
-    EXPECT_TRUE(weights("whole", kSteps, file) == weights("killed", kSteps, file)) << file;
+    ASSERT_NE(weights("whole", kKillSteps, file), "");
+    EXPECT_TRUE(weights("whole", kKillSteps, file) == weights("killed", kKillSteps, file)) << file;
   }
   EXPECT_THAT(trained_rows(folder), ElementsAreArray(trained_rows(run_folder("whole"))));
   const ProgramResult diff = run_stoker({"receipt", "diff", run_folder("whole"), folder});

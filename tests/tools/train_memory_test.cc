@@ -20,7 +20,7 @@ constexpr double kProgramMebibytes = 56;
 // MiB that ten epochs may add: metrics, receipts, arenas that fill up. 0.7 was measured, all of it
 // in the first epochs; a list of images or a feed that is kept would be several.
 constexpr double kGrowthMebibytes = 2.5;
-constexpr double kPatience = 120;  // seconds
+constexpr double kMemoryPatience = 120;  // seconds
 
 struct Usage {
   double peak = 0;     // MiB, without what is mapped from files (program, libraries)
@@ -92,7 +92,7 @@ TEST_F(TrainMemory, OfCheckpointsIsOneCopyOfTheState) {
   for (int epoch = 1; epoch <= 2; ++epoch) {  // the first ends with a checkpoint, the second begins
     RunningProgram program(with(words("resnet18", "b"), {"--resume", "--keep", "1"}));
     EXPECT_TRUE(program.wait_until([&] { return count_metrics(run_folder("b"), "epoch") >= epoch; },
-                                   kPatience));
+                                   kMemoryPatience));
     const Usage usage = usage_of(program.pid());
     program.send(SIGKILL);
     EXPECT_GT(usage.peak, copy);
@@ -107,8 +107,8 @@ TEST_F(TrainMemory, OfAdamAndPartsIsInThePlan) {
   const double copy = static_cast<double>(state) * sizeof(float) / (1 << 20);
   RunningProgram program(
       with(words("resnet18", "c"), {"--optimizer", "adam", "--accumulate", "2"}));
-  EXPECT_TRUE(
-      program.wait_until([&] { return count_metrics(run_folder("c"), "epoch") >= 1; }, kPatience));
+  EXPECT_TRUE(program.wait_until([&] { return count_metrics(run_folder("c"), "epoch") >= 1; },
+                                 kMemoryPatience));
   const Usage usage = usage_of(program.pid());
   program.send(SIGKILL);
   EXPECT_NEAR(planned(run_folder("c"), "memory, checkpoints", ": "), copy, 1);
@@ -120,7 +120,7 @@ TEST_F(TrainMemory, DoesNotGrowOverTenEpochsAndStaysWithinThePlan) {
   RunningProgram program(words("airnet-narrow", "a"));
   const auto after_epoch = [&](int epochs) {
     EXPECT_TRUE(program.wait_until(
-        [&] { return count_metrics(run_folder("a"), "epoch") >= epochs; }, kPatience));
+        [&] { return count_metrics(run_folder("a"), "epoch") >= epochs; }, kMemoryPatience));
     return usage_of(program.pid());
   };
   const Usage second = after_epoch(2), tenth = after_epoch(10);

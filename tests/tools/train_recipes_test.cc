@@ -19,7 +19,7 @@ using ::testing::UnorderedElementsAre;
 
 const std::string kRecipes = STOKER_SOURCE_DIR "/train/recipes/";
 // Few, because each checkpoint of resnet18 has 180 MB.
-constexpr int kSteps = 6;
+constexpr int kRecipeSteps = 6;
 
 class TrainRecipes : public TrainRuns {
  protected:
@@ -40,18 +40,18 @@ class TrainRecipes : public TrainRuns {
   // Trains once to the end and once with a stop after half of it, expects the same weights,
   // averages and momenta, and returns what config.json says of the recipe.
   nlohmann::json train_and_resume(const std::string& file) const {
-    const std::string steps = std::to_string(kSteps);
+    const std::string steps = std::to_string(kRecipeSteps);
     const auto run = [&](const std::string& name, const std::vector<std::string>& more) {
       const ProgramResult result = run_program(with(recipe(file, name), more));
       EXPECT_EQ(result.exit_code, 0) << result.err;
     };
     run("whole", {"--max-steps", steps});
-    run("parts", {"--max-steps", std::to_string(kSteps / 2)});
+    run("parts", {"--max-steps", std::to_string(kRecipeSteps / 2)});
     run("parts", {"--max-steps", steps, "--resume"});
     for (const char* what : {"model", "state"}) {
-      const std::string whole = weights("whole", kSteps, what);
+      const std::string whole = weights("whole", kRecipeSteps, what);
       EXPECT_NE(whole, "");
-      EXPECT_TRUE(whole == weights("parts", kSteps, what)) << "the " << what << " differs";
+      EXPECT_TRUE(whole == weights("parts", kRecipeSteps, what)) << "the " << what << " differs";
     }
     return nlohmann::json::parse(read_text(run_folder("whole") + "/config.json")).at("recipe");
   }

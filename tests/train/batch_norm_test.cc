@@ -17,13 +17,13 @@
 namespace stoker {
 namespace {
 
-struct Case {
+struct NormCase {
   int64_t pixels;
   int channels;
 };
 
 // Values that repeat in every run: uniform in (-1, 1), spread around an offset of their channel.
-std::vector<double> numbers(const Case& c, uint64_t seed, double offset) {
+std::vector<double> numbers(const NormCase& c, uint64_t seed, double offset) {
   std::vector<double> values(c.pixels * c.channels);
   for (size_t i = 0; i < values.size(); ++i) {
     seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -33,7 +33,8 @@ std::vector<double> numbers(const Case& c, uint64_t seed, double offset) {
   return values;
 }
 
-class BatchNormTest : public ::testing::TestWithParam<std::tuple<Case, Precision, bool, int64_t>> {
+class BatchNormTest
+    : public ::testing::TestWithParam<std::tuple<NormCase, Precision, bool, int64_t>> {
  protected:
   BatchNormTest()
       : c_(std::get<0>(GetParam())),
@@ -45,7 +46,7 @@ class BatchNormTest : public ::testing::TestWithParam<std::tuple<Case, Precision
         mean_(c_.channels, NAN),
         variance_(c_.channels, NAN),
         scratch_(norm_scratch(shape_), NAN) {
-    const Case one{1, c_.channels};
+    const NormCase one{1, c_.channels};
     for (const double v : numbers(one, 9, 1)) scale_.push_back(static_cast<float>(v + 0.5));
     for (const double v : numbers(one, 10, 1)) shift_.push_back(static_cast<float>(v));
     expect_statistics();
@@ -74,7 +75,7 @@ class BatchNormTest : public ::testing::TestWithParam<std::tuple<Case, Precision
     }
   }
 
-  const Case c_;
+  const NormCase c_;
   std::vector<double> x_, dy_, want_mean_, want_variance_;
   const PixelNormShape shape_;
   StoredValues input_, gradient_;
@@ -148,12 +149,13 @@ TEST_P(BatchNormTest, WhatIsNotANumberStaysSo) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, BatchNormTest,
-    ::testing::Combine(::testing::Values(Case{2, 16}, Case{90, 7}, Case{5, 3}, Case{300, 12},
-                                         Case{5000, 28}, Case{4100, 64}, Case{33, 160}),
+    ::testing::Combine(::testing::Values(NormCase{2, 16}, NormCase{90, 7}, NormCase{5, 3},
+                                         NormCase{300, 12}, NormCase{5000, 28}, NormCase{4100, 64},
+                                         NormCase{33, 160}),
                        ::testing::Values(Precision::fp32, Precision::bf16), ::testing::Bool(),
                        ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets())),
     [](const auto& test) {
-      const Case& c = std::get<0>(test.param);
+      const NormCase& c = std::get<0>(test.param);
       return std::to_string(c.pixels) + "_pixels_" + std::to_string(c.channels) + "_channels_" +
              (std::get<1>(test.param) == Precision::bf16 ? "bf16_" : "fp32_") +
              (std::get<2>(test.param) ? "relu_" : "") + hwy::TargetName(std::get<3>(test.param));

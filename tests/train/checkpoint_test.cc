@@ -35,7 +35,7 @@ CheckpointInfo info_of(int64_t step, AverageKind average = AverageKind::none) {
   return info;
 }
 
-TrainState state_of(const CheckpointInfo& info) {
+TrainState state_in(const CheckpointInfo& info) {
   const NetSpec net = info.model.net();
   TrainState state;
   const auto fill = [&](std::vector<float>& values, int64_t count, float first) {
@@ -59,7 +59,7 @@ TrainState state_of(const CheckpointInfo& info) {
 
 std::string save(const std::string& runs, int64_t step, int keep = 3) {
   const CheckpointInfo info = info_of(step);
-  return save_checkpoint(runs, info, state_of(info), keep);
+  return save_checkpoint(runs, info, state_in(info), keep);
 }
 
 TEST(Checkpoint, GivesBackEveryBit) {
@@ -68,7 +68,7 @@ TEST(Checkpoint, GivesBackEveryBit) {
     CheckpointInfo info = info_of(123, average);
     if (average == AverageKind::ema) info.loader.grid = {12, 3, 77};
     if (average == AverageKind::ema) info.model.recipe.optimizer.kind = OptimizerKind::adam;
-    const TrainState state = state_of(info);
+    const TrainState state = state_in(info);
     const std::string path = save_checkpoint(folder.path(), info, state, 3);
     EXPECT_EQ(path, newest_checkpoint(folder.path()));
     EXPECT_EQ(read_whole_file(folder.path() + "/latest"), "step_00000123\n");
@@ -100,7 +100,7 @@ TEST(Checkpoint, ModelFileHoldsTheWeightsToUseWithPyTorchsNames) {
   for (const AverageKind average : {AverageKind::none, AverageKind::ema}) {
     const TempFolder folder;
     const CheckpointInfo info = info_of(5, average);
-    const TrainState state = state_of(info);
+    const TrainState state = state_in(info);
     const std::string path = save_checkpoint(folder.path(), info, state, 3);
     const SafetensorsFile file(path + "/model.safetensors");
     EXPECT_TRUE(file.has("conv1.weight"));
@@ -169,7 +169,7 @@ TEST(Checkpoint, TornOnesAreLeftAside) {
 TEST(Checkpoint, RefusesNumbersThatAreNotFinite) {
   const TempFolder folder;
   const CheckpointInfo info = info_of(3);
-  TrainState state = state_of(info);
+  TrainState state = state_in(info);
   state.momenta[7] = NAN;
   EXPECT_THROW(save_checkpoint(folder.path(), info, state, 3), std::runtime_error);
   EXPECT_EQ(newest_checkpoint(folder.path()), "");
@@ -257,7 +257,7 @@ TEST(Checkpoint, KilledWhileWriting) {
     TrainState state;
     load_checkpoint(path, info, state);
     EXPECT_GE(info.step, newest);
-    EXPECT_EQ(state.parameters, state_of(info).parameters);
+    EXPECT_EQ(state.parameters, state_in(info).parameters);
     newest = info.step;
   }
   EXPECT_GT(newest, 1);

@@ -9,11 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "tests/train/ranks_fixture.h"
+
 namespace stoker {
 namespace {
 
 // Values of very different magnitude, so that another order of summation gives other bits.
-std::vector<std::vector<float>> random_parts(int parts, int64_t count, unsigned seed) {
+std::vector<std::vector<float>> parts_of_ranks(int parts, int64_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> mantissa(-1, 1);
   std::vector<std::vector<float>> values(parts, std::vector<float>(count));
@@ -25,14 +27,9 @@ std::vector<std::vector<float>> random_parts(int parts, int64_t count, unsigned 
   return values;
 }
 
-void run_ranks(int size, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) threads.emplace_back(body, rank);
-  for (auto& thread : threads) thread.join();
-}
-
 // Distributes `parts` in order over `size` ranks; returns every rank's result.
-std::vector<std::vector<float>> reduce(const std::vector<std::vector<float>>& parts, int size) {
+std::vector<std::vector<float>> reduce_on_host(const std::vector<std::vector<float>>& parts,
+                                               int size) {
   const auto collective = make_host_collective(size);
   std::vector<std::vector<float>> results(size, std::vector<float>(parts[0].size(), -1.0f));
   run_ranks(size, [&](int rank) {
@@ -44,19 +41,15 @@ std::vector<std::vector<float>> reduce(const std::vector<std::vector<float>>& pa
   return results;
 }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
-}
-
 TEST(Collective, SumsInPartOrderWhateverTheRanks) {
   for (const int64_t count : {1, 15, 16, 17, 1000, 1024, 5000}) {
-    const auto parts = random_parts(12, count, static_cast<unsigned>(count));
+    const auto parts = parts_of_ranks(12, count, static_cast<unsigned>(count));
     std::vector<float> expected = parts[0];
     for (size_t part = 1; part < parts.size(); ++part) {
       for (int64_t i = 0; i < count; ++i) expected[i] += parts[part][i];
     }
     for (const int size : {1, 2, 3, 4, 6, 12}) {
-      for (const auto& result : reduce(parts, size)) {
+      for (const auto& result : reduce_on_host(parts, size)) {
         ASSERT_TRUE(same_bits(result, expected)) << count << " values, " << size << " ranks";
       }
     }

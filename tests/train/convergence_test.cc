@@ -23,7 +23,7 @@
 namespace stoker {
 namespace {
 
-std::vector<Precision> precisions() {
+std::vector<Precision> trained_precisions() {
   if (cpu_supports(Precision::bf16)) return {Precision::fp32, Precision::bf16};
   return {Precision::fp32};
 }
@@ -53,7 +53,8 @@ struct Weights {
   }
 };
 
-Weights train(const TrainOptions& options, const Source& source, const Source* eval = nullptr) {
+Weights train_once(const TrainOptions& options, const Source& source,
+                   const Source* eval = nullptr) {
   RecordingObserver observer;
   Trainer trainer(source, eval, options, observer);
   Weights weights;
@@ -64,20 +65,20 @@ Weights train(const TrainOptions& options, const Source& source, const Source* e
 
 TEST(Convergence, ReplicasAndThreadsLeaveNoTraceInTheBits) {
   const auto source = small_source(60);
-  for (const Precision precision : precisions()) {
+  for (const Precision precision : trained_precisions()) {
     TrainOptions options = small_options();
     options.recipe.precision = precision;
-    const Weights one = train(options, *source);
+    const Weights one = train_once(options, *source);
     EXPECT_TRUE(std::isfinite(one.result.loss));
     for (const int replicas : {2, 4}) {
       options.replicas = replicas;
-      EXPECT_TRUE(train(options, *source) == one) << replicas << " replicas";
+      EXPECT_TRUE(train_once(options, *source) == one) << replicas << " replicas";
     }
     options.replicas = 2;
     for (const int threads : {1, 5}) {
       options.threads = threads;
       options.feed.workers = threads - 1;
-      EXPECT_TRUE(train(options, *source) == one) << threads << " threads";
+      EXPECT_TRUE(train_once(options, *source) == one) << threads << " threads";
     }
   }
 }
@@ -85,9 +86,9 @@ TEST(Convergence, ReplicasAndThreadsLeaveNoTraceInTheBits) {
 // This recipe uses everything: whitening, frozen tensors, lookahead, alternating flips.
 TEST(Convergence, AirnetsReplicasLeaveNoTraceInTheBits) {
   const auto source = cifar_like(150);
-  const Weights one = train(airnet_options(), *source);
+  const Weights one = train_once(airnet_options(), *source);
   for (const int replicas : {2, 4}) {
-    EXPECT_TRUE(train(airnet_options(replicas), *source) == one) << replicas;
+    EXPECT_TRUE(train_once(airnet_options(replicas), *source) == one) << replicas;
   }
 }
 
@@ -98,7 +99,7 @@ TEST(Convergence, AirnetWhitensWithFrozenFilters) {
   options.recipe.whiten_bias_epochs = 1;
   options.recipe.average = {};  // a blend changes frozen tensors, as in airbench
   options.out = folder.path();
-  train(options, *source);
+  train_once(options, *source);
   const auto state_at = [&](int64_t step) {
     CheckpointInfo info;
     TrainState state;
@@ -126,17 +127,17 @@ TEST(Convergence, AirnetWhitensWithFrozenFilters) {
 
 TEST(Convergence, ResumedIsAsNeverStopped) {
   const auto source = cifar_like(150), eval = cifar_like(40, 8);
-  const Weights whole = train(airnet_options(), *source, eval.get());
+  const Weights whole = train_once(airnet_options(), *source, eval.get());
   for (const int64_t stop : {1, 3, 4}) {
     const TempFolder folder;
     TrainOptions options = airnet_options();
     options.out = folder.path();
     options.max_steps = stop;
-    train(options, *source, eval.get());
+    train_once(options, *source, eval.get());
     options.max_steps = 0;
     options.resume = true;
     options.replicas = 2;
-    const Weights resumed = train(options, *source, eval.get());
+    const Weights resumed = train_once(options, *source, eval.get());
     EXPECT_EQ(resumed.hash, whole.hash) << stop;
     EXPECT_EQ(resumed.result.eval->top1, whole.result.eval->top1);
   }
@@ -147,7 +148,7 @@ TEST(Convergence, EvaluatingTheCheckpointGivesTheRunsAccuracy) {
   const auto source = cifar_like(150), eval = cifar_like(41, 8);
   TrainOptions options = airnet_options();
   options.out = folder.path();
-  const Weights run = train(options, *source, eval.get());
+  const Weights run = train_once(options, *source, eval.get());
   for (const int replicas : {1, 2}) {
     for (const int rows : {7, 16}) {
       EvalCheckpointOptions check;
@@ -202,7 +203,7 @@ TEST(Convergence, OneCoreGivesAnEvaluationOneWorker) {
   options.max_steps = 1;
   options.out = folder.path();
   const auto source = small_source();
-  train(options, *source);
+  train_once(options, *source);
   EvalCheckpointOptions check;
   check.checkpoint = folder.path();
   check.rows = 4;
@@ -226,7 +227,7 @@ TEST(Convergence, SmallDataSetsKeepStatisticsFinite) {
         options.recipe.last_batch = policy;
         options.recipe.epochs = 1;
         options.out = folder.path();
-        EXPECT_NO_THROW(train(options, *source, source.get()));
+        EXPECT_NO_THROW(train_once(options, *source, source.get()));
         CheckpointInfo info;
         TrainState state;
         load_checkpoint(newest_checkpoint(folder.path() + "/checkpoints"), info, state);
@@ -292,13 +293,13 @@ TEST(Convergence, Bf16FollowsTheCurve) {
 TEST(Convergence, MixupAndCutmixAreTheSameForAnyReplicas) {
   const auto source = small_source(60);
   TrainOptions options = small_options();
-  const uint64_t plain = train(options, *source).hash;
+  const uint64_t plain = train_once(options, *source).hash;
   options.recipe.train.mix.mixup_alpha = 0.5;
   options.recipe.train.mix.cutmix_alpha = 1;
-  const Weights one = train(options, *source);
+  const Weights one = train_once(options, *source);
   EXPECT_NE(one.hash, plain);
   options.replicas = 4;
-  EXPECT_TRUE(train(options, *source) == one);
+  EXPECT_TRUE(train_once(options, *source) == one);
 }
 
 // What is learned from changed and mixed images must hold for the images as they are, of which a
@@ -312,7 +313,7 @@ TEST(Convergence, LearnsFromAugmentedAndMixedImages) {
   options.recipe.average = {.kind = AverageKind::ema, .every = 1, .decay = 0.9};
   options.recipe.epochs = 10;
   options.recipe.optimizer.learning_rate = 0.05;
-  const TrainResult result = train(options, *source, source.get()).result;
+  const TrainResult result = train_once(options, *source, source.get()).result;
   ASSERT_TRUE(result.eval);
   EXPECT_GT(result.eval->top1, 0.8);
 }
@@ -322,10 +323,10 @@ TEST(Convergence, ResidentBatchesKeepTheirSecondLabels) {
   TrainOptions options = small_options();
   options.recipe.epochs = 1;
   options.recipe.train.mix.mixup_alpha = 0.5;
-  const uint64_t real = train(options, *source).hash;
+  const uint64_t real = train_once(options, *source).hash;
   MeasureHooks measure{.feed = FeedKind::resident};
   options.measure = &measure;
-  EXPECT_EQ(train(options, *source).hash, real);
+  EXPECT_EQ(train_once(options, *source).hash, real);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int kReplicas = 2;
-constexpr int kSteps = 3;
+constexpr int kBucketSteps = 3;
 
 ExecutionPlan training_plan(const NetSpec& net, const GradientLayout& layout) {
   const PlanOptions options =
@@ -92,7 +92,7 @@ struct Replicas {
           net, options, DeviceTuning{}, on, host_ops_factory(states ? states + rank : nullptr)));
       engines.back()->write(StateKind::parameters, initial_parameters(net, {1}));
       replicas.push_back({&on, engines.back()->stream()});
-      for (int step = 0; step < kSteps; ++step) {
+      for (int step = 0; step < kBucketSteps; ++step) {
         batches.push_back(make_batch(net, 4, static_cast<uint32_t>(10 * step + rank)));
       }
     }
@@ -127,11 +127,11 @@ struct Replicas {
         });
       }));
     }
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kBucketSteps; ++step) {
       engine.stream()->call([step, rank] {
         std::this_thread::sleep_for(std::chrono::milliseconds(step % 2 == rank ? 4 : 0));
       });
-      engine.forward_backward(batches[static_cast<size_t>(rank * kSteps + step)].rows());
+      engine.forward_backward(batches[static_cast<size_t>(rank * kBucketSteps + step)].rows());
       if (bucket_bytes > 0) {
         collective.ranges()->finish(rank);
       } else {

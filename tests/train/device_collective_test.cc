@@ -18,7 +18,7 @@ namespace {
 
 using testing::FakeDevice;
 
-constexpr int kSteps = 12;
+constexpr int kCollectiveSteps = 12;
 
 float value_of(int step, int rank, int part, int64_t i) {
   return static_cast<float>((step * 31 + rank * 17 + part * 7 + i * 13) % 1009) / 77.0F - 6.0F;
@@ -37,14 +37,14 @@ std::vector<float> expected(int step, int ranks, int parts, int64_t count) {
   return sum;
 }
 
-using MakeCollective =
+using CollectiveMaker =
     std::function<std::unique_ptr<Collective>(std::span<const DeviceReplica> replicas)>;
 
 // Runs a replica's loop like the trainer's: it queues the parts, range after range from the end,
 // and the collective sums each range while the next is computed; then the stream reads the sum.
 // Returns "" or what was wrong.
-std::string train(FakeDevice& device, Stream& stream, Collective& collective, int rank, int ranks,
-                  int parts, int64_t count, bool in_place, int pieces) {
+std::string run_loop(FakeDevice& device, Stream& stream, Collective& collective, int rank,
+                     int ranks, int parts, int64_t count, bool in_place, int pieces) {
   std::string wrong;  // written by the stream's work
   std::vector<std::unique_ptr<Memory>> memory;
   std::vector<float*> part;
@@ -54,7 +54,7 @@ std::string train(FakeDevice& device, Stream& stream, Collective& collective, in
   }
   const std::vector<const float*> sources(part.begin(), part.end() - 1);
   float* result = in_place ? part.front() : part.back();
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kCollectiveSteps; ++step) {
     const std::span<float> sum(result, static_cast<size_t>(count));
     for (int piece = pieces - 1; piece >= 0; --piece) {
       const BufferRange range{count * piece / pieces, count * (piece + 1) / pieces};
@@ -83,7 +83,7 @@ std::string train(FakeDevice& device, Stream& stream, Collective& collective, in
   return wrong;
 }
 
-void check(const MakeCollective& make, int ranks, int parts, int64_t count, bool in_place,
+void check(const CollectiveMaker& make, int ranks, int parts, int64_t count, bool in_place,
            uint64_t seed, int pieces) {
   FakeDevice device({.seed = seed, .max_delay_us = 60});
   std::vector<std::unique_ptr<Stream>> streams;
@@ -99,15 +99,15 @@ void check(const MakeCollective& make, int ranks, int parts, int64_t count, bool
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       wrong[static_cast<size_t>(rank)] =
-          train(device, *streams[static_cast<size_t>(rank)], *collective, rank, ranks, parts, count,
-                in_place, pieces);
+          run_loop(device, *streams[static_cast<size_t>(rank)], *collective, rank, ranks, parts,
+                   count, in_place, pieces);
     });
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::string& each : wrong) EXPECT_EQ(each, "");
 }
 
-void check_all(const MakeCollective& make) {
+void check_all(const CollectiveMaker& make) {
   for (int ranks : {1, 2, 3}) {
     for (int parts : {1, 2}) {
       for (int64_t count : {1, 100, 1000}) {
@@ -167,13 +167,15 @@ class ServedReplicas {
     std::vector<std::string> wrong(replicas_.size());
     std::vector<std::thread> threads;
     for (size_t rank = 0; rank < replicas_.size(); ++rank) {
-      threads.emplace_back([this, rank, &wrong] { wrong[rank] = train(static_cast<int>(rank)); });
+      threads.emplace_back(
+          [this, rank, &wrong] { wrong[rank] = run_loop(static_cast<int>(rank)); });
     }
     for (std::thread& thread : threads) thread.join();
     server_->synchronize();
     for (const std::string& each : wrong) EXPECT_EQ(each, "");
     const Traffic traffic = collective_->traffic();
-    EXPECT_EQ(traffic, (Traffic{kSteps * parts_ * count_ * 4 * std::ssize(replicas_), 0, 0, 0}));
+    EXPECT_EQ(traffic,
+              (Traffic{kCollectiveSteps * parts_ * count_ * 4 * std::ssize(replicas_), 0, 0, 0}));
   }
 
  private:
@@ -184,7 +186,7 @@ class ServedReplicas {
     return reinterpret_cast<float*>(memory->data());
   }
 
-  std::string train(int rank) {
+  std::string run_loop(int rank) {
     const auto& [device, stream] = replicas_[static_cast<size_t>(rank)];
     std::string wrong;  // written by the stream's work
     std::vector<std::unique_ptr<Memory>> memory;
@@ -195,7 +197,7 @@ class ServedReplicas {
     }
     float* const pulled = floats_of(memory.back());
     const std::span<float> sum(floats_of(sum_), static_cast<size_t>(count_));
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kCollectiveSteps; ++step) {
       for (int piece = pieces_ - 1; piece >= 0; --piece) {
         const BufferRange range{count_ * piece / pieces_, count_ * (piece + 1) / pieces_};
         stream->call([&, step, range, piece] {
@@ -272,7 +274,7 @@ TEST(DeviceCollective, StagedPartsOfAnotherSize) {
   const auto collective =
       make_staged_collective(std::span(&replica, 1), make_host_collective(1), 64);
   for (int64_t count : {10, 300, 20}) {
-    EXPECT_EQ(train(device, *stream, *collective, 0, 1, 1, count, false, 1), "");
+    EXPECT_EQ(run_loop(device, *stream, *collective, 0, 1, 1, count, false, 1), "");
   }
 }
 

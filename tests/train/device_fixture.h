@@ -11,6 +11,7 @@
 #include "tests/support/host_ops.h"
 #include "tests/train/engine_fixture.h"
 #include "train/model/models.h"
+#include "train/train_types.h"
 
 namespace stoker {
 
@@ -34,6 +35,14 @@ inline std::unique_ptr<Engine> make_loop_engine(const NetSpec& net, const Engine
                                                 HostOpsState* state = nullptr) {
   return std::make_unique<DeviceEngine>(net, options, tuning, host_device(),
                                         host_ops_factory(state));
+}
+
+// `states` may be null, or has one for every replica, and one for the server where there is one.
+inline EngineFactory loop_engines(std::vector<HostOpsState>* states = nullptr) {
+  return [states](const NetSpec& net, const EngineOptions& engine, int replica) {
+    return make_device_engine(net, engine, {},
+                              states ? &states->at(static_cast<size_t>(replica)) : nullptr);
+  };
 }
 
 inline std::unique_ptr<Engine> started_device_engine(const NetSpec& net,

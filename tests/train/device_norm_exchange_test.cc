@@ -12,17 +12,12 @@
 #include <vector>
 
 #include "tests/support/fake_device.h"
+#include "tests/train/ranks_fixture.h"
 
 namespace stoker {
 namespace {
 
 using testing::FakeDevice;
-
-void run_threads(int count, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
-  for (std::thread& thread : threads) thread.join();
-}
 
 // An exchange and a stream for each rank, dealt to devices on which all is late.
 class Ranks {
@@ -71,7 +66,7 @@ TEST_P(DeviceNormExchangeOn, GivesAllRanksTheNumbersOfAllInEachRound) {
   const int ranks = GetParam().ranks, devices = GetParam().devices;
   Ranks all(ranks, 7, devices, static_cast<uint64_t>(ranks));
   std::atomic<int> wrong{0}, read{0};
-  run_threads(ranks, [&](int rank) {
+  run_ranks(ranks, [&](int rank) {
     for (int round = 0; round < kRounds; ++round) {
       const int64_t count = 1 + round % 7;
       float* own = all.exchange().place(rank, count);
@@ -120,7 +115,7 @@ TEST(DeviceNormExchange, KeepsItsMemoryUntilAllHaveReadIt) {
   for (const int devices : {1, 2}) {
     Ranks all(2, 1, devices);
     std::atomic<int> right{0};
-    run_threads(2, [&](int rank) {
+    run_ranks(2, [&](int rank) {
       float* own = all.exchange().place(rank, 1);
       all.stream(rank).call([=] { *own = number(rank, 1, 0); });
       const DeviceNormExchange::Numbers got = all.exchange().meet(rank, 1);
@@ -148,7 +143,7 @@ TEST(DeviceNormExchange, AbortWakesThoseWhoWait) {
     }
     return std::string("met");
   };
-  run_threads(3, [&](int rank) {
+  run_ranks(3, [&](int rank) {
     if (rank == 2) {
       while (begun < 2) std::this_thread::yield();
       all.exchange().abort("rank 2 has failed");
@@ -161,7 +156,7 @@ TEST(DeviceNormExchange, AbortWakesThoseWhoWait) {
 TEST(DeviceNormExchangeDeathTest, RanksThatAreNotInTheSameStepEndTheProgram) {
   const auto meet = [](int step, int64_t a, int64_t b) {
     Ranks all(2, 2);
-    run_threads(2, [&](int rank) {
+    run_ranks(2, [&](int rank) {
       all.exchange().place(rank, rank == 0 ? a : b);
       all.exchange().meet(rank, rank == 0 ? step : 7);
     });

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kSamples = 36;  // three steps
+constexpr int64_t kServerSamples = 36;  // three steps
 
 TrainOptions all_reduce_options(int replicas) {
   TrainOptions options = small_options(replicas);
@@ -27,28 +27,20 @@ TrainOptions all_reduce_options(int replicas) {
   return options;
 }
 
-TrainOptions server_options(int replicas) {
+TrainOptions device_server_options(int replicas) {
   TrainOptions options = all_reduce_options(replicas);
   options.reduce = ReduceKind::server;
   return options;
 }
 
-// `states` may be empty, or has one for every replica and one for the server.
-EngineFactory loop_engines(std::vector<HostOpsState>* states = nullptr) {
-  return [states](const NetSpec& net, const EngineOptions& engine, int replica) {
-    return make_device_engine(net, engine, {},
-                              states ? &states->at(static_cast<size_t>(replica)) : nullptr);
-  };
-}
-
-RunOutcome run(const TrainOptions& options, const EngineFactory& engines = loop_engines(),
-               const Source* eval = nullptr) {
-  return run_once(options, engines, kSamples, eval);
+RunOutcome run_server(const TrainOptions& options, const EngineFactory& engines = loop_engines(),
+                      const Source* eval = nullptr) {
+  return run_once(options, engines, kServerSamples, eval);
 }
 
 std::string failure_of(const TrainOptions& options, const EngineFactory& engines) {
   try {
-    run(options, engines);
+    run_server(options, engines);
   } catch (const TrainingFailed& error) {
     return error.what();
   }
@@ -71,10 +63,10 @@ TEST(DeviceServer, HasTheBitsOfAnAllReduce) {
     for (const int replicas : {1, 2, 3}) {
       TrainOptions options = all_reduce_options(replicas);
       options.recipe.optimizer = with_optimizer(options.recipe.optimizer, kind);
-      const RunOutcome expected = run(options);
+      const RunOutcome expected = run_server(options);
       options.reduce = ReduceKind::server;
       SCOPED_TRACE(replicas);
-      expect_same(run(options), expected);
+      expect_same(run_server(options), expected);
     }
   }
 }
@@ -85,9 +77,9 @@ TEST(DeviceServer, AveragesWeightsAndEvaluatesThem) {
     TrainOptions options = all_reduce_options(2);
     options.recipe.epochs = 2;
     options.recipe.average.kind = average;
-    const RunOutcome expected = run(options, loop_engines(), eval.get());
+    const RunOutcome expected = run_server(options, loop_engines(), eval.get());
     options.reduce = ReduceKind::server_device;
-    expect_same(run(options, loop_engines(), eval.get()), expected);
+    expect_same(run_server(options, loop_engines(), eval.get()), expected);
   }
 }
 
@@ -100,12 +92,12 @@ TEST(DeviceServer, TakesBucketsPartsFrozenTensorsAndBf16) {
   options.recipe.batch = 24;
   options.accumulate = 2;
   options.recipe.epochs = 2;
-  const RunOutcome expected = run(options);
+  const RunOutcome expected = run_server(options);
   options.reduce = ReduceKind::server;
   for (const int64_t bucket_bytes : {int64_t{0}, int64_t{4000}, int64_t{25} << 20}) {
     options.bucket_bytes = bucket_bytes;
     SCOPED_TRACE(bucket_bytes);
-    expect_same(run(options), expected);
+    expect_same(run_server(options), expected);
   }
 }
 
@@ -118,40 +110,40 @@ TEST(DeviceServer, WaitsForWhatIsLate) {
   TrainOptions options = all_reduce_options(2);
   options.recipe.average.kind = AverageKind::ema;
   const auto eval = small_source(11, 31);
-  const RunOutcome expected = run(options, loop_engines(), eval.get());
+  const RunOutcome expected = run_server(options, loop_engines(), eval.get());
   options.reduce = ReduceKind::server;
   for (const int64_t bucket_bytes : {0, 4000}) {
     options.bucket_bytes = bucket_bytes;
-    expect_same(run(options, late, eval.get()), expected);
+    expect_same(run_server(options, late, eval.get()), expected);
   }
   EXPECT_EQ(device.bytes_written_after_free(), 0);
 }
 
 TEST(DeviceServer, ResumesExactlyAndUnderAnotherStrategy) {
-  TrainOptions options = server_options(2);
+  TrainOptions options = device_server_options(2);
   options.recipe.epochs = 2;
   options.recipe.optimizer = with_optimizer(options.recipe.optimizer, OptimizerKind::adam);
   options.recipe.average.kind = AverageKind::ema;
-  const uint64_t whole = run(options).hash;
+  const uint64_t whole = run_server(options).hash;
   for (const ReduceKind then : {ReduceKind::server, ReduceKind::automatic}) {
     const TempFolder folder;
     TrainOptions parts = options;
     parts.out = folder.path();
     parts.max_steps = 4;
-    run(parts);
+    run_server(parts);
     parts.max_steps = 0;
     parts.resume = true;
     parts.reduce = then;
-    EXPECT_EQ(run(parts).hash, whole) << to_string(then);
+    EXPECT_EQ(run_server(parts).hash, whole) << to_string(then);
   }
 }
 
 TEST(DeviceServer, CountsGradientsUpAndWeightsDown) {
   for (const int replicas : {1, 3}) {
     const TempFolder folder;
-    TrainOptions options = server_options(replicas);
+    TrainOptions options = device_server_options(replicas);
     options.out = folder.path() + "/run";
-    const auto source = small_source(kSamples);
+    const auto source = small_source(kServerSamples);
     RecordingObserver observer;
     int64_t gradients = 0, weights = 0;  // bytes
     const EngineFactory engines = [&](const NetSpec& net, const EngineOptions& engine, int) {
@@ -188,9 +180,9 @@ TEST(DeviceServer, UpdatesWithoutMemoryForBatches) {
     }
     return made;
   };
-  TrainOptions options = server_options(2);
+  TrainOptions options = device_server_options(2);
   options.bucket_bytes = 0;  // a pass is one graph
-  run(options, engines);
+  run_server(options, engines);
   ASSERT_EQ(bytes.size(), 3u);
   EXPECT_LT(2 * bytes[2], bytes[0]);
   EXPECT_EQ(planned, bytes[2]);
@@ -214,7 +206,7 @@ TEST(DeviceServer, AReplicaThatFailsEndsIt) {
   for (const int faulty : {0, 1, 2, 3}) {  // 3: the server
     std::vector<HostOpsState> states(4);
     states[static_cast<size_t>(faulty)].failing_launch = 1;
-    TrainOptions options = server_options(3);
+    TrainOptions options = device_server_options(3);
     options.recipe.epochs = 3;
     EXPECT_THAT(failure_of(options, loop_engines(&states)), HasSubstr("told to fail")) << faulty;
   }
@@ -223,15 +215,15 @@ TEST(DeviceServer, AReplicaThatFailsEndsIt) {
 TEST(DeviceServer, SaysThatItHasNoGraphs) {
   std::vector<HostOpsState> states(3);
   states[2].refuse_captures = true;
-  const auto source = small_source(kSamples);
+  const auto source = small_source(kServerSamples);
   RecordingObserver observer;
-  Trainer(*source, nullptr, server_options(2), observer, loop_engines(&states)).run();
+  Trainer(*source, nullptr, device_server_options(2), observer, loop_engines(&states)).run();
   EXPECT_THAT(observer.messages,
               ::testing::ElementsAre("warning: cpu:0: no graphs: captures are refused"));
 }
 
-std::string refusal_of(const TrainOptions& options, const EngineFactory& engines) {
-  const auto source = small_source(kSamples);
+std::string server_refusal(const TrainOptions& options, const EngineFactory& engines) {
+  const auto source = small_source(kServerSamples);
   RecordingObserver observer;
   try {
     Trainer(*source, nullptr, options, observer, engines);
@@ -243,19 +235,19 @@ std::string refusal_of(const TrainOptions& options, const EngineFactory& engines
 
 TEST(DeviceServer, RefusesWhatItCannotHaveAndWritesNothing) {
   const TempFolder folder;
-  TrainOptions options = server_options(2);
+  TrainOptions options = device_server_options(2);
   options.out = folder.path() + "/run";
   options.reduce = ReduceKind::server_host;
-  EXPECT_EQ(refusal_of(options, loop_engines()),
+  EXPECT_EQ(server_refusal(options, loop_engines()),
             "train: reduce is parameter-server:host, whose weights lie in host memory; those of "
             "cpu:0 lie on the device; take parameter-server:device");
   options.reduce = ReduceKind::server_device;
-  EXPECT_EQ(refusal_of(options, fake_engines()),
+  EXPECT_EQ(server_refusal(options, fake_engines()),
             "train: reduce is parameter-server:device, whose weights lie on a device; those of "
             "cpu:0 lie in host memory; take parameter-server:host");
   for (const GradWire wire : {GradWire::bf16, GradWire::int8}) {
     options.grad_wire = wire;
-    EXPECT_EQ(refusal_of(options, loop_engines()),
+    EXPECT_EQ(server_refusal(options, loop_engines()),
               std::string("train: grad_wire is ") + to_string(wire) +
                   ", but 2 replicas push fp32 gradients to a parameter server on cpu:0; "
                   "all-reduce:host carries it");
@@ -265,7 +257,7 @@ TEST(DeviceServer, RefusesWhatItCannotHaveAndWritesNothing) {
   const auto thrown = ThreadProcesses(2).run([&](ProcessGroup& process) {
     TrainOptions mine = options;
     mine.processes = &process;
-    const auto source = small_source(kSamples);
+    const auto source = small_source(kServerSamples);
     RecordingObserver observer;
     Trainer(*source, nullptr, mine, observer, loop_engines());
   });

@@ -84,7 +84,7 @@ NetSpec stem_net(Size size, int kernel, int padding, bool gray) {
   return net.finish();
 }
 
-struct Outcome {
+struct StepsOutcome {
   Trained state;
   std::vector<StepMetrics> metrics;
   std::vector<float> logits, averaged;
@@ -94,7 +94,7 @@ using Place = BatchRows (*)(Engine&, const TestBatch&);
 
 BatchRows in_place(Engine&, const TestBatch& batch) { return batch.rows(); }
 
-Outcome outcome_of(Engine& engine, Place place) {
+StepsOutcome outcome_of(Engine& engine, Place place) {
   const NetSpec& net = engine.net();
   engine.write(StateKind::parameters, lively_parameters(net));
   const int rows = 6;
@@ -107,7 +107,7 @@ Outcome outcome_of(Engine& engine, Place place) {
     for (const int step : {1, 2}) batches[step] = with_targets(batches[step], net, 70 + step);
     batches[2].targets[1] = 1.5f;
   }
-  Outcome outcome;
+  StepsOutcome outcome;
   for (int step = 0; step < 4; ++step) {
     TestSgd sgd;
     sgd.learning_rate = 0.01f;
@@ -133,11 +133,11 @@ DeviceTuning steady() {
   return tuning;
 }
 
-void compare(const NetSpec& net, Precision precision, int micro_batch_size) {
+void compare_steps(const NetSpec& net, Precision precision, int micro_batch_size) {
   const EngineOptions options = engine_options(6, micro_batch_size, 1, precision);
   const auto device = make_device_engine(net, options, steady());
   const auto loops = make_loop_engine(net, options);
-  const Outcome a = outcome_of(*device, placed), b = outcome_of(*loops, in_place);
+  const StepsOutcome a = outcome_of(*device, placed), b = outcome_of(*loops, in_place);
   // In bf16 a sum in another order may round to the neighbouring value.
   const double tolerance = precision == Precision::fp32 ? 2e-5 : 2e-2;
   EXPECT_LT(relative_distance(a.state.parameters, b.state.parameters), tolerance) << net.name;
@@ -159,23 +159,23 @@ void compare(const NetSpec& net, Precision precision, int micro_batch_size) {
 }
 
 TEST_P(DeviceStepsTest, OddShapesAreThePlainLoops) {
-  compare(odd_net(), GetParam(), GetParam() == Precision::fp32 ? 3 : 6);
+  compare_steps(odd_net(), GetParam(), GetParam() == Precision::fp32 ? 3 : 6);
 }
 
 TEST_P(DeviceStepsTest, VariedOperationsAreThePlainLoops) {
   const int micro_batch = GetParam() == Precision::fp32 ? 3 : 6;
-  compare(varied_net(LossKind::softmax, 11), GetParam(), micro_batch);
-  compare(varied_net(LossKind::binary, 11), GetParam(), micro_batch);
-  compare(varied_net(LossKind::binary, 1), GetParam(), micro_batch);
+  compare_steps(varied_net(LossKind::softmax, 11), GetParam(), micro_batch);
+  compare_steps(varied_net(LossKind::binary, 11), GetParam(), micro_batch);
+  compare_steps(varied_net(LossKind::binary, 1), GetParam(), micro_batch);
 }
 
-TEST_P(DeviceStepsTest, SplitSumsAreThePlainLoops) { compare(wide_net(), GetParam(), 6); }
+TEST_P(DeviceStepsTest, SplitSumsAreThePlainLoops) { compare_steps(wide_net(), GetParam(), 6); }
 
-TEST_P(DeviceStepsTest, SumsInGroupsAreThePlainLoops) { compare(tall_net(), GetParam(), 6); }
+TEST_P(DeviceStepsTest, SumsInGroupsAreThePlainLoops) { compare_steps(tall_net(), GetParam(), 6); }
 
 TEST_P(DeviceStepsTest, FoldedStemsAreThePlainLoops) {
-  compare(stem_net({38, 45}, 7, 3, false), GetParam(), 6);
-  compare(stem_net({29, 16}, 5, 2, true), GetParam(), 6);
+  compare_steps(stem_net({38, 45}, 7, 3, false), GetParam(), 6);
+  compare_steps(stem_net({29, 16}, 5, 2, true), GetParam(), 6);
 }
 
 // Trains two replicas, each with its own gradients, whose batch norms see the rows of both.

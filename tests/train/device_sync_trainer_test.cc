@@ -16,25 +16,17 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr int64_t kSamples = 22;  // two steps, of which the last one has padded rows
+constexpr int64_t kSyncedSamples = 22;  // two steps, of which the last one has padded rows
 
-TrainOptions sync_options(int replicas) {
+TrainOptions device_sync_options(int replicas) {
   TrainOptions options = small_options(replicas);
   options.recipe.epochs = 1;
   options.sync_batch_norm = true;
   return options;
 }
 
-// `states` may be null, or has one for every replica.
-EngineFactory loop_engines(std::vector<HostOpsState>* states = nullptr) {
-  return [states](const NetSpec& net, const EngineOptions& engine, int replica) {
-    return make_device_engine(net, engine, {},
-                              states ? &states->at(static_cast<size_t>(replica)) : nullptr);
-  };
-}
-
-RunOutcome run(const TrainOptions& options, const EngineFactory& engines = loop_engines()) {
-  return run_once(options, engines, kSamples);
+RunOutcome run_synced(const TrainOptions& options, const EngineFactory& engines = loop_engines()) {
+  return run_once(options, engines, kSyncedSamples);
 }
 
 // Devices on which all is late, and to which replicas are dealt.
@@ -67,13 +59,6 @@ class LateDevices {
   std::vector<std::unique_ptr<testing::FakeDevice>> devices_;
 };
 
-TrainState state_of_run(const std::string& out) {
-  CheckpointInfo info;
-  TrainState state;
-  load_checkpoint(newest_checkpoint(checkpoint_folder(out)), info, state);
-  return state;
-}
-
 // Also in parts. The net has no ReLU, over whose edge rounding moves values.
 TEST(DeviceSyncTrainer, ReplicasAreOneReplicaWithAllRows) {
   for (const int parts : {1, 2}) {
@@ -87,16 +72,16 @@ TEST(DeviceSyncTrainer, ReplicasAreOneReplicaWithAllRows) {
     whole.recipe.micro_batch_size = 16 / parts;
     whole.accumulate = parts;
     whole.out = folder.path() + "/whole";
-    const RunOutcome expected = run(whole);
+    const RunOutcome expected = run_synced(whole);
     TrainOptions options = whole;
     options.replicas = 2;
     options.recipe.micro_batch_size = 8 / parts;
     options.sync_batch_norm = true;
     options.out = folder.path() + "/together";
-    const RunOutcome together = run(options);
+    const RunOutcome together = run_synced(options);
     options.sync_batch_norm = false;
     options.out = folder.path() + "/apart";
-    run(options);
+    run_synced(options);
     EXPECT_NEAR(together.result.loss, expected.result.loss, 1e-5 * expected.result.loss);
     const TrainState state = state_of_run(whole.out);
     const TrainState same = state_of_run(folder.path() + "/together");
@@ -110,51 +95,51 @@ TEST(DeviceSyncTrainer, ReplicasAreOneReplicaWithAllRows) {
 
 // However gradients are summed, and whenever devices are late.
 TEST(DeviceSyncTrainer, BitsDependOnNeitherTheReductionNorTiming) {
-  TrainOptions options = sync_options(2);
+  TrainOptions options = device_sync_options(2);
   options.recipe.micro_batch_size = 4;
   options.bucket_bytes = 0;
-  const RunOutcome expected = run(options);
+  const RunOutcome expected = run_synced(options);
   LateDevices one(1), two(2);
   for (const int64_t bucket_bytes : {0, 4000, 25 << 20}) {
     for (const ReduceKind reduce : {ReduceKind::automatic, ReduceKind::server}) {
       options.bucket_bytes = bucket_bytes;
       options.reduce = reduce;
       SCOPED_TRACE(std::to_string(bucket_bytes) + " " + to_string(reduce));
-      EXPECT_EQ(run(options).hash, expected.hash);
-      EXPECT_EQ(run(options, one.engines()).hash, expected.hash);
-      EXPECT_EQ(run(options, two.engines()).hash, expected.hash);
+      EXPECT_EQ(run_synced(options).hash, expected.hash);
+      EXPECT_EQ(run_synced(options, one.engines()).hash, expected.hash);
+      EXPECT_EQ(run_synced(options, two.engines()).hash, expected.hash);
     }
   }
   options.sync_batch_norm = false;
-  EXPECT_NE(run(options).hash, expected.hash);
+  EXPECT_NE(run_synced(options).hash, expected.hash);
 }
 
 TEST(DeviceSyncTrainer, IsResumedExactlyAndOnlyAsItBegan) {
   const TempFolder folder;
-  TrainOptions options = sync_options(2);
+  TrainOptions options = device_sync_options(2);
   options.recipe.epochs = 2;
   options.recipe.precision = Precision::bf16;
-  const uint64_t whole = run(options).hash;
+  const uint64_t whole = run_synced(options).hash;
   options.out = folder.path();
   options.max_steps = 3;
-  run(options);
+  run_synced(options);
   options.max_steps = 0;
   options.resume = true;
   TrainOptions without = options;
   without.sync_batch_norm = false;
   try {
-    run(without);
+    run_synced(without);
     FAIL();
   } catch (const std::invalid_argument& error) {
     EXPECT_THAT(error.what(), HasSubstr("this run has another sync_batch_norm: on -> off"));
   }
-  EXPECT_EQ(run(options).hash, whole);
+  EXPECT_EQ(run_synced(options).hash, whole);
 }
 
 TEST(DeviceSyncTrainer, SaysThatPassesHaveNoGraphsAndDoesNotWarn) {
   std::vector<HostOpsState> states(2);
-  const auto source = small_source(kSamples);
-  TrainOptions options = sync_options(2);
+  const auto source = small_source(kSyncedSamples);
+  TrainOptions options = device_sync_options(2);
   options.recipe.epochs = 2;
   RecordingObserver observer;
   Trainer(*source, nullptr, options, observer, loop_engines(&states)).run();
@@ -168,17 +153,17 @@ TEST(DeviceSyncTrainer, SaysThatPassesHaveNoGraphsAndDoesNotWarn) {
 }
 
 TEST(DeviceSyncTrainer, ASingleReplicaIsAsWithoutIt) {
-  TrainOptions options = sync_options(1);
-  const uint64_t alone = run(options).hash;
+  TrainOptions options = device_sync_options(1);
+  const uint64_t alone = run_synced(options).hash;
   options.sync_batch_norm = false;
-  EXPECT_EQ(run(options).hash, alone);
+  EXPECT_EQ(run_synced(options).hash, alone);
 }
 
 TEST(DeviceSyncTrainer, SaysThatNumbersOfSeveralDevicesGoThroughTheHost) {
-  const auto source = small_source(kSamples);
+  const auto source = small_source(kSyncedSamples);
   RecordingObserver observer;
   LateDevices devices(2);
-  Trainer(*source, nullptr, sync_options(2), observer, devices.engines()).run();
+  Trainer(*source, nullptr, device_sync_options(2), observer, devices.engines()).run();
   EXPECT_THAT(observer.plan,
               Contains("batch norm: synchronised, over 4 samples: a micro-batch of each of 2 "
                        "replicas; a replica gives 0.04 MiB to each of the others in a step, "
@@ -189,10 +174,10 @@ TEST(DeviceSyncTrainer, SaysThatNumbersOfSeveralDevicesGoThroughTheHost) {
 TEST(DeviceSyncTrainer, AReplicaThatFailsEndsTheRun) {
   for (const int count : {1, 3}) {
     LateDevices whole(count, int64_t{1} << 40);
-    run(sync_options(4), whole.engines());
+    run_synced(device_sync_options(4), whole.engines());
     LateDevices failing(count, whole.operations_of_last() / 2);
     try {
-      run(sync_options(4), failing.engines());
+      run_synced(device_sync_options(4), failing.engines());
       FAIL();
     } catch (const TrainingFailed& error) {
       EXPECT_THAT(error.what(),

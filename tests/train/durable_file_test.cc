@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/run/metrics.h"
 
@@ -19,15 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 class NotAFile : public ::testing::TestWithParam<const char*> {
  protected:
@@ -48,16 +40,19 @@ class NotAFile : public ::testing::TestWithParam<const char*> {
 
 TEST_P(NotAFile, IsNeitherReadNorWritten) {
   const std::string path = make("it");
-  EXPECT_THAT(error_of([&] { read_whole_file(path); }),
+  EXPECT_THAT(thrown_by<std::runtime_error>([&] { read_whole_file(path); }),
               AllOf(HasSubstr(path), HasSubstr("not a regular file")));
   const std::string_view piece = "x";
-  EXPECT_THAT(error_of([&] { write_flushed(path, {&piece, 1}); }), HasSubstr(path));
+  EXPECT_THAT(thrown_by<std::runtime_error>([&] {
+                write_flushed(path, {&piece, 1});
+              }),
+              HasSubstr(path));
 }
 
 TEST_P(NotAFile, InTheMetricsPlaceIsOneError) {
   for (const char* name : {"metrics.jsonl", "metrics.csv"}) {
     const std::string path = make(name);
-    EXPECT_THAT(error_of([&] { MetricsLog log(folder_.path(), 0); }),
+    EXPECT_THAT(thrown_by<std::runtime_error>([&] { MetricsLog log(folder_.path(), 0); }),
                 AllOf(HasSubstr(path), HasSubstr("not a regular file")));
     fs::remove(path);
   }
@@ -77,7 +72,8 @@ INSTANTIATE_TEST_SUITE_P(DurableFile, NotAFile,
 
 TEST(DurableFile, AFolderIsNoFile) {
   const TempFolder folder;
-  EXPECT_THAT(error_of([&] { read_whole_file(folder.path()); }), HasSubstr(folder.path()));
+  EXPECT_THAT(thrown_by<std::runtime_error>([&] { read_whole_file(folder.path()); }),
+              HasSubstr(folder.path()));
 }
 
 TEST(DurableFile, ALinkToAFileIsRead) {
@@ -101,7 +97,7 @@ TEST(DurableFile, IsReadInPieces) {
   std::string part(100'000, '\0');
   read_part(path, 99'999, part);
   EXPECT_TRUE(part == content.substr(99'999, 100'000));
-  EXPECT_THAT(error_of([&] { read_part(path, 100'001, part); }),
+  EXPECT_THAT(thrown_by<std::runtime_error>([&] { read_part(path, 100'001, part); }),
               AllOf(HasSubstr(path), HasSubstr("ends 1 bytes too early")));
 }
 

@@ -18,13 +18,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::vector<Precision> precisions() {
+std::vector<Precision> engine_precisions() {
   std::vector<Precision> all{Precision::fp32};
   if (cpu_supports(Precision::bf16)) all.push_back(Precision::bf16);
   return all;
 }
 
-Trained train(const NetSpec& net, const EngineOptions& options, int steps) {
+Trained train_engine(const NetSpec& net, const EngineOptions& options, int steps) {
   const std::unique_ptr<Engine> engine = started_engine(net, options);
   for (int step = 0; step < steps; ++step) {
     train_step(*engine, make_batch(net, options.rows, 10 + step));
@@ -35,10 +35,10 @@ Trained train(const NetSpec& net, const EngineOptions& options, int steps) {
 TEST(EngineTest, WorkersLeaveNoTraceInTheBits) {
   for (const char* model : {"airnet-narrow", "resnet20"}) {
     const NetSpec net = make_net(model, {32, 32}, 10);
-    for (const Precision precision : precisions()) {
-      const Trained one = train(net, engine_options(24, 4, 1, precision), 3);
-      EXPECT_TRUE(one == train(net, engine_options(24, 4, 2, precision), 3)) << model;
-      EXPECT_TRUE(one == train(net, engine_options(24, 4, 3, precision), 3)) << model;
+    for (const Precision precision : engine_precisions()) {
+      const Trained one = train_engine(net, engine_options(24, 4, 1, precision), 3);
+      EXPECT_TRUE(one == train_engine(net, engine_options(24, 4, 2, precision), 3)) << model;
+      EXPECT_TRUE(one == train_engine(net, engine_options(24, 4, 3, precision), 3)) << model;
     }
   }
 }
@@ -79,7 +79,7 @@ TEST(EngineTest, NoReferenceKernelIsUsed) {
   std::vector<NetSpec> nets = zoo();
   nets.push_back(make_net("resnet20", {32, 32}, 10, {{8, 16, 32}}));
   for (const NetSpec& net : nets) {
-    for (const Precision precision : precisions()) {
+    for (const Precision precision : engine_precisions()) {
       const auto engine = make_cpu_engine(net, engine_options(4, 4, 1, precision));
       EXPECT_GT(engine->implementations().size(), 4u);
       for (const std::string& name : engine->implementations()) {
@@ -106,7 +106,7 @@ TEST(EngineTest, NoThreadsButTheWorkers) {
 
 TEST(EngineTest, LearnsABatchByHeart) {
   const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
-  for (const Precision precision : precisions()) {
+  for (const Precision precision : engine_precisions()) {
     const auto engine = started_engine(net, engine_options(16, 8, 2, precision));
     const TestBatch batch = make_batch(net, 16, 5);
     TestSgd sgd;

@@ -72,7 +72,7 @@ int64_t stop_at(int64_t step, const TrainOptions& options, const EngineFactory& 
   return result.step;
 }
 
-std::string refusal(const TrainOptions& options) {
+std::string independent_refusal(const TrainOptions& options) {
   try {
     run_once(options, fake_engines());
   } catch (const std::invalid_argument& error) {
@@ -264,18 +264,19 @@ TEST(Independent, RefusesOtherReplicasAndWritesNothing) {
   const auto before = files_of(folder.path()), plain_before = files_of(plain.path());
   options.resume = true;
   options.replicas = 4;
-  EXPECT_THAT(refusal(options),
+  EXPECT_THAT(independent_refusal(options),
               HasSubstr(folder.path() + ": it holds the checkpoints of 2 independent replicas, "
                                         "and this run has 4 independent replicas"));
   options.replicas = 1;
-  EXPECT_THAT(refusal(options),
+  EXPECT_THAT(independent_refusal(options),
               HasSubstr("2 independent replicas, and this run has 1 independent"));
   options.replicas = 2;
   options.reduce = ReduceKind::automatic;
-  EXPECT_THAT(refusal(options), HasSubstr("has replicas that train one model"));
+  EXPECT_THAT(independent_refusal(options), HasSubstr("has replicas that train one model"));
   options.reduce = ReduceKind::independent;
   options.out = plain.path();
-  EXPECT_THAT(refusal(options), HasSubstr("of replicas that train one model, and this run has 2"));
+  EXPECT_THAT(independent_refusal(options),
+              HasSubstr("of replicas that train one model, and this run has 2"));
   EXPECT_EQ(files_of(folder.path()), before);
   EXPECT_EQ(files_of(plain.path()), plain_before);
 
@@ -283,13 +284,14 @@ TEST(Independent, RefusesOtherReplicasAndWritesNothing) {
   options.reduce = ReduceKind::automatic;
   options.replicas = 1;
   options.out = folder.path() + "/replica_1";
-  EXPECT_THAT(refusal(options), HasSubstr("place among its replicas: 1 of 2 independent replicas"));
+  EXPECT_THAT(independent_refusal(options),
+              HasSubstr("place among its replicas: 1 of 2 independent replicas"));
   fs::rename(folder.path() + "/replica_0", folder.path() + "/x");
   fs::rename(folder.path() + "/replica_1", folder.path() + "/replica_0");
   fs::rename(folder.path() + "/x", folder.path() + "/replica_1");
   options = independent_options(2, folder.path());
   options.resume = true;
-  EXPECT_THAT(refusal(options), HasSubstr("place among its replicas: 1 of 2"));
+  EXPECT_THAT(independent_refusal(options), HasSubstr("place among its replicas: 1 of 2"));
 }
 
 TEST(Independent, AReplicaIsAModelAndTheRunIsNone) {
@@ -410,7 +412,8 @@ TEST(Independent, ANaNNamesItsReplicaAndItsSamples) {
 TEST(Independent, RefusesAFormatOfTheWire) {
   TrainOptions options = independent_options(2);
   options.grad_wire = GradWire::bf16;
-  EXPECT_THAT(refusal(options), HasSubstr("bf16, but with reduce independent no gradients travel"));
+  EXPECT_THAT(independent_refusal(options),
+              HasSubstr("bf16, but with reduce independent no gradients travel"));
 }
 
 // With messages, like MPI, and without, like NCCL.

@@ -29,7 +29,7 @@ ConvShape stem(Size size, Size kernel, Size padding, int read, Precision type) {
   return s;
 }
 
-int64_t pixels_of(const ConvShape& s) { return int64_t{s.rows} * s.in_height * s.in_width; }
+int64_t fold_pixels(const ConvShape& s) { return int64_t{s.rows} * s.in_height * s.in_width; }
 int64_t taps_of(const ConvShape& s) {
   return int64_t{s.out_channels} * s.kernel.height * s.kernel.width;
 }
@@ -56,9 +56,9 @@ class KernelFoldTest : public ::testing::TestWithParam<Precision> {
     const auto kernels = ops_.kernels().make_conv(s, true);
     EXPECT_THAT(kernels->implementation(ConvPass::forward), ::testing::HasSubstr("2x2"));
     const auto loops = ops_.loops().make_conv(s, true);
-    const Bytes x(pixels_of(s) * s.in_channels * bytes), w(taps_of(s) * s.in_channels * bytes),
+    const Bytes x(fold_pixels(s) * s.in_channels * bytes), w(taps_of(s) * s.in_channels * bytes),
         dy(outputs_of(s) * bytes);
-    host::store_floats(whole_numbers(pixels_of(s), s.in_channels, s.read_channels, 1), s.type,
+    host::store_floats(whole_numbers(fold_pixels(s), s.in_channels, s.read_channels, 1), s.type,
                        x.at());
     host::store_floats(whole_numbers(taps_of(s), s.in_channels, s.read_channels, 2), s.type,
                        w.at());

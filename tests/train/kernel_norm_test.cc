@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-struct Case {
+struct KernelNormCase {
   Precision type;
   int64_t pixels;
   int channels;
@@ -19,10 +19,10 @@ struct Case {
   bool residual, two;
 };
 
-class KernelNormTest : public ::testing::TestWithParam<Case> {
+class KernelNormTest : public ::testing::TestWithParam<KernelNormCase> {
  protected:
   NormShape shape() const {
-    const Case& c = GetParam();
+    const KernelNormCase& c = GetParam();
     return {c.pixels, c.channels, c.type, 1e-5f, c.activation};
   }
   int64_t numbers() const { return GetParam().pixels * GetParam().channels; }
@@ -88,7 +88,7 @@ class KernelNormTest : public ::testing::TestWithParam<Case> {
   // All but dx.
   NormBackward arguments(const BackwardInput& in, const BackwardResult& r,
                          const Bytes& scratch) const {
-    const Case& c = GetParam();
+    const KernelNormCase& c = GetParam();
     NormBackward a;
     a.x = in.x.at();
     a.mask = c.residual && c.activation == Activation::relu ? in.mask.at<uint8_t>() : nullptr;
@@ -107,7 +107,8 @@ class KernelNormTest : public ::testing::TestWithParam<Case> {
   TwoOps ops_;
 };
 
-void expect_near(const Bytes& a, const Bytes& b, int64_t count, Precision type, double tolerance) {
+void expect_near_bytes(const Bytes& a, const Bytes& b, int64_t count, Precision type,
+                       double tolerance) {
   host::with_type(type, [&]<typename T>(host::Tag<T>) {
     double difference = 0, size = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -120,7 +121,7 @@ void expect_near(const Bytes& a, const Bytes& b, int64_t count, Precision type, 
 }
 
 TEST_P(KernelNormTest, ForwardIsThePlainLoopsAndTheMaskIsWhereYIsPositive) {
-  const Case& c = GetParam();
+  const KernelNormCase& c = GetParam();
   const NormShape s = shape();
   const bool masked = c.residual && c.activation == Activation::relu;
   const Bytes x = noise(3, 2), residual = noise(0, 1), gamma = per_channel(1, 0.2f);
@@ -149,9 +150,9 @@ TEST_P(KernelNormTest, ForwardIsThePlainLoopsAndTheMaskIsWhereYIsPositive) {
   const Bytes y2 = tensor(), mask2(norm_mask_bytes(s)), of_y2(planes), moments2(c.channels * 8);
   run(ops_.loops(), y2, mask2, of_y2, moments2);
   const double tolerance = c.type == Precision::bf16 ? 1e-3 : 1e-6;
-  expect_near(y, y2, numbers(), c.type, tolerance);
-  expect_near(of_y, of_y2, planes / 4, Precision::fp32, 1e-5);
-  expect_near(moments, moments2, c.channels * 2, Precision::fp32, 1e-5);
+  expect_near_bytes(y, y2, numbers(), c.type, tolerance);
+  expect_near_bytes(of_y, of_y2, planes / 4, Precision::fp32, 1e-5);
+  expect_near_bytes(moments, moments2, c.channels * 2, Precision::fp32, 1e-5);
   // With sums from outside.
   std::vector<float> sums(2 * static_cast<size_t>(c.channels));
   host::with_type(c.type, [&]<typename T>(host::Tag<T>) {
@@ -163,8 +164,8 @@ TEST_P(KernelNormTest, ForwardIsThePlainLoopsAndTheMaskIsWhereYIsPositive) {
   });
   const Bytes y3 = tensor(), mask3(norm_mask_bytes(s)), of_y3(planes), moments3(c.channels * 8);
   run(ops_.kernels(), y3, mask3, of_y3, moments3, sums.data());
-  expect_near(y3, y2, numbers(), c.type, c.type == Precision::bf16 ? 1e-3 : 1e-4);
-  expect_near(moments3, moments2, c.channels * 2, Precision::fp32, 1e-4);
+  expect_near_bytes(y3, y2, numbers(), c.type, c.type == Precision::bf16 ? 1e-3 : 1e-4);
+  expect_near_bytes(moments3, moments2, c.channels * 2, Precision::fp32, 1e-4);
   if (!masked) return;
   host::with_type(c.type, [&]<typename T>(host::Tag<T>) {
     const int width = norm_mask_width(s);
@@ -176,7 +177,7 @@ TEST_P(KernelNormTest, ForwardIsThePlainLoopsAndTheMaskIsWhereYIsPositive) {
 }
 
 TEST_P(KernelNormTest, InferenceHasTheBitsOfThePlainLoops) {
-  const Case& c = GetParam();
+  const KernelNormCase& c = GetParam();
   const Bytes x = noise(3, 2), residual = noise(0, 1), gamma = per_channel(1, 0.2f);
   const Bytes beta = per_channel(0, 0.2f);
   // The variances follow the means and may be unaligned.
@@ -200,7 +201,7 @@ TEST_P(KernelNormTest, InferenceHasTheBitsOfThePlainLoops) {
 }
 
 TEST_P(KernelNormTest, BackwardIsThePlainLoops) {
-  const Case& c = GetParam();
+  const KernelNormCase& c = GetParam();
   const NormShape s = shape();
   const BackwardInput in = backward_input();
   const auto run = [&](DeviceOps& ops) {
@@ -214,9 +215,10 @@ TEST_P(KernelNormTest, BackwardIsThePlainLoops) {
   };
   const BackwardResult kernels = run(ops_.kernels()), loops = run(ops_.loops());
   EXPECT_TRUE(kernels.dresidual == loops.dresidual);
-  expect_near(kernels.dgamma, loops.dgamma, c.channels, Precision::fp32, 1e-5);
-  expect_near(kernels.dbeta, loops.dbeta, c.channels, Precision::fp32, 1e-4);
-  expect_near(kernels.dx, loops.dx, numbers(), c.type, c.type == Precision::bf16 ? 2e-3 : 1e-5);
+  expect_near_bytes(kernels.dgamma, loops.dgamma, c.channels, Precision::fp32, 1e-5);
+  expect_near_bytes(kernels.dbeta, loops.dbeta, c.channels, Precision::fp32, 1e-4);
+  expect_near_bytes(kernels.dx, loops.dx, numbers(), c.type,
+                    c.type == Precision::bf16 ? 2e-3 : 1e-5);
   const BackwardResult again = run(ops_.kernels());  // another block comes last
   EXPECT_TRUE(again.dx == kernels.dx && again.dgamma == kernels.dgamma &&
               again.dbeta == kernels.dbeta);
@@ -225,7 +227,7 @@ TEST_P(KernelNormTest, BackwardIsThePlainLoops) {
 // The first half sums this replica's rows, from x or with sums from outside. What follows from all
 // replicas' numbers has the bits of the plain loops.
 TEST_P(KernelNormTest, TheHalvesOfForwardAreThePlainLoops) {
-  const Case& c = GetParam();
+  const KernelNormCase& c = GetParam();
   const NormShape s = shape();
   const bool masked = c.residual && c.activation == Activation::relu;
   const Bytes x = noise(3, 2), residual = noise(0, 1), gamma = per_channel(1, 0.2f);
@@ -247,7 +249,7 @@ TEST_P(KernelNormTest, TheHalvesOfForwardAreThePlainLoops) {
     return own;
   };
   const Bytes own = own_of(ops_.loops(), nullptr);
-  expect_near(own_of(ops_.kernels(), nullptr), own, 2 * c.channels, Precision::fp32, 1e-5);
+  expect_near_bytes(own_of(ops_.kernels(), nullptr), own, 2 * c.channels, Precision::fp32, 1e-5);
   const Bytes sums = per_channel_pairs(3, 13, static_cast<float>(c.pixels));
   EXPECT_TRUE(own_of(ops_.kernels(), sums.at<float>()) == own_of(ops_.loops(), sums.at<float>()));
 
@@ -274,7 +276,7 @@ TEST_P(KernelNormTest, TheHalvesOfForwardAreThePlainLoops) {
 }
 
 TEST_P(KernelNormTest, TheHalvesOfBackwardAreThePlainLoops) {
-  const Case& c = GetParam();
+  const KernelNormCase& c = GetParam();
   const NormShape s = shape();
   const BackwardInput in = backward_input();
   const Bytes second = per_channel_pairs(2, 30, 1), third = per_channel_pairs(-3, 50, 1);
@@ -295,16 +297,16 @@ TEST_P(KernelNormTest, TheHalvesOfBackwardAreThePlainLoops) {
   const BackwardResult loops = run(ops_.loops(), nullptr),
                        kernels = run(ops_.kernels(), &loops.own);
   EXPECT_TRUE(kernels.dresidual == loops.dresidual);
-  expect_near(kernels.own, loops.own, 2 * c.channels, Precision::fp32, 1e-4);
-  expect_near(kernels.dgamma, loops.dgamma, c.channels, Precision::fp32, 1e-5);
-  expect_near(kernels.dbeta, loops.dbeta, c.channels, Precision::fp32, 1e-4);
+  expect_near_bytes(kernels.own, loops.own, 2 * c.channels, Precision::fp32, 1e-4);
+  expect_near_bytes(kernels.dgamma, loops.dgamma, c.channels, Precision::fp32, 1e-5);
+  expect_near_bytes(kernels.dbeta, loops.dbeta, c.channels, Precision::fp32, 1e-4);
   EXPECT_TRUE(kernels.dx == loops.dx);
   const BackwardResult again = run(ops_.kernels(), nullptr);  // another block comes last
   EXPECT_TRUE(again.own == kernels.own && again.dgamma == kernels.dgamma);
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<KernelNormCase> cases() {
+  std::vector<KernelNormCase> all;
   for (const Precision type : {Precision::fp32, Precision::bf16}) {
     // Widths of 8, 4 and 1; one split, several, several groups of them.
     for (const auto& [pixels, channels] : std::vector<std::pair<int64_t, int>>{

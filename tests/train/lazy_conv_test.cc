@@ -7,6 +7,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "tests/support/thrown.h"
+
 namespace stoker {
 namespace {
 
@@ -41,15 +43,6 @@ class FakePlanner final : public ConvPlanner {
 
 constexpr ConvShape kShape{2, 8, 5, 5, 16, 5, 5, {3, 3}, 1, {1, 1}, Precision::bf16};
 
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const std::logic_error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(LazyConvTest, APassIsPlannedOnceAndWhenAskedFor) {
   FakePlanner planner;
   const auto conv = make_lazy_conv(planner, kShape, true);
@@ -68,9 +61,9 @@ TEST(LazyConvTest, APassThatNobodyAskedForDoesNotRun) {
   FakePlanner planner;
   const auto conv = make_lazy_conv(planner, kShape, true);
   conv->workspace_bytes(ConvPass::forward);
-  EXPECT_THAT(
-      error_of([&] { conv->run(ConvPass::backward_data, nullptr, nullptr, nullptr, nullptr); }),
-      ::testing::AllOf(HasSubstr("backward data"), HasSubstr("not planned")));
+  EXPECT_THAT(thrown_by<std::logic_error>(
+                  [&] { conv->run(ConvPass::backward_data, nullptr, nullptr, nullptr, nullptr); }),
+              ::testing::AllOf(HasSubstr("backward data"), HasSubstr("not planned")));
   EXPECT_THAT(planner.planned, ElementsAre(ConvPass::forward));
   EXPECT_THAT(planner.run, IsEmpty());
 }
@@ -78,7 +71,7 @@ TEST(LazyConvTest, APassThatNobodyAskedForDoesNotRun) {
 TEST(LazyConvTest, WithoutABackwardPassNoneIsPlanned) {
   FakePlanner planner;
   const auto conv = make_lazy_conv(planner, kShape, false);
-  EXPECT_THAT(error_of([&] { conv->workspace_bytes(ConvPass::backward_data); }),
+  EXPECT_THAT(thrown_by<std::logic_error>([&] { conv->workspace_bytes(ConvPass::backward_data); }),
               HasSubstr("no backward pass"));
   EXPECT_THAT(planner.planned, IsEmpty());
 }

@@ -132,7 +132,7 @@ void time_sums(ProcessGroup& group, size_t count, int parts) {
   }
 }
 
-int run(int argc, char** argv) {
+int run_mode(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const Launch launch = find_launch(process_environment());
   const auto group = open_mpi_group(launch);
@@ -165,5 +165,5 @@ int run(int argc, char** argv) {
 }  // namespace stoker
 
 int main(int argc, char** argv) {
-  return stoker::run_program("mpi_processes", stoker::run, argc, argv);
+  return stoker::run_program("mpi_processes", stoker::run_mode, argc, argv);
 }

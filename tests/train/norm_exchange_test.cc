@@ -11,17 +11,13 @@
 #include <thread>
 #include <vector>
 
+#include "tests/train/ranks_fixture.h"
+
 namespace stoker {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-void run_threads(int count, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
-  for (std::thread& thread : threads) thread.join();
-}
 
 // Every replica's threads take micro-batches from its counter, as the engine's workers do.
 TEST(NormExchange, GivesAllRanksTheNumbersOfAll) {
@@ -34,7 +30,7 @@ TEST(NormExchange, GivesAllRanksTheNumbersOfAll) {
   };
   // Replicas of one, two and three threads.
   const std::vector<int> ranks = {0, 1, 1, 2, 2, 2};
-  run_threads(static_cast<int>(ranks.size()), [&](int thread) {
+  run_ranks(static_cast<int>(ranks.size()), [&](int thread) {
     const int rank = ranks[static_cast<size_t>(thread)];
     for (int k = next[rank]++; k < kMicroBatches; k = next[rank]++) {
       for (int round = 0; round < kRounds; ++round) {
@@ -118,7 +114,7 @@ TEST(NormExchange, AbortWakesThoseWhoWaitInAnyMicroBatch) {
     }
     return std::string("met");
   };
-  run_threads(5, [&](int thread) {
+  run_ranks(5, [&](int thread) {
     if (thread < 4) {  // two ranks, in both micro-batches; the third never comes
       ++begun;
       reasons[thread] = reason_of(thread / 2, thread % 2);

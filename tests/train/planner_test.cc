@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-void expect_sound(const std::vector<BufferLife>& buffers, const BufferPlan& plan) {
+void expect_sound_plan(const std::vector<BufferLife>& buffers, const BufferPlan& plan) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     EXPECT_EQ(plan.offsets[i] % kArenaAlignment, 0);
     EXPECT_GE(plan.offsets[i], 0);
@@ -33,7 +33,7 @@ TEST(PlannerTest, BuffersAliveTogetherNeverShare) {
       buffer.last_step = buffer.first_step + static_cast<int>(random() % 10);
     }
     const BufferPlan plan = plan_memory(buffers);
-    expect_sound(buffers, plan);
+    expect_sound_plan(buffers, plan);
     EXPECT_GE(plan.bytes, peak_bytes(buffers));
     EXPECT_LE(plan.bytes, 2 * peak_bytes(buffers));
   }

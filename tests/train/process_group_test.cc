@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/support/thread_processes.h"
+#include "tests/train/ranks_fixture.h"
 #include "train/collective/collective.h"
 
 namespace stoker {
@@ -20,7 +21,7 @@ using testing::HasSubstr;
 using Floats = std::vector<float>;
 
 // Values of very different magnitude, so that another order of summation gives other bits.
-std::vector<Floats> random_parts(int parts, int64_t count) {
+std::vector<Floats> group_parts(int parts, int64_t count) {
   std::mt19937 generator(static_cast<unsigned>(count));
   std::uniform_real_distribution<float> mantissa(-1, 1);
   std::vector<Floats> values(static_cast<size_t>(parts), Floats(static_cast<size_t>(count)));
@@ -40,15 +41,10 @@ Floats sum_in_order(const std::vector<Floats>& parts) {
   return sum;
 }
 
-void run_ranks(int size, const std::function<void(int)>& body) {
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < size; ++rank) threads.emplace_back(body, rank);
-}
-
 // Distributes `parts` in order over `processes` of `local` ranks each, and returns every rank's
 // result; sums twice unless `in_place`. In place: the result is the rank's first part.
-std::vector<Floats> reduce(std::vector<Floats> parts, int processes, int local, bool in_place,
-                           bool messages = true) {
+std::vector<Floats> reduce_in_group(std::vector<Floats> parts, int processes, int local,
+                                    bool in_place, bool messages = true) {
   const int ranks = processes * local;
   const size_t each = parts.size() / static_cast<size_t>(ranks);
   std::vector<Floats> results(static_cast<size_t>(ranks), Floats(parts[0].size(), -1.0f));
@@ -77,18 +73,14 @@ std::vector<Floats> reduce(std::vector<Floats> parts, int processes, int local, 
   return results;
 }
 
-bool same_bits(const Floats& a, const Floats& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
-}
-
 TEST(ProcessCollective, SumsAreThoseOfOneProcess) {
   for (const int64_t count :
        {1, 17, 5000, (128 << 10), 3 * (128 << 10) + 5, 11 * (128 << 10) + 1}) {
-    const auto parts = random_parts(12, count);
+    const auto parts = group_parts(12, count);
     const Floats expected = sum_in_order(parts);
     for (const auto& [processes, local] :
          {std::pair{1, 2}, {2, 1}, {2, 2}, {2, 3}, {3, 1}, {4, 1}, {6, 1}, {3, 2}}) {
-      for (const Floats& result : reduce(parts, processes, local, false)) {
+      for (const Floats& result : reduce_in_group(parts, processes, local, false)) {
         ASSERT_TRUE(same_bits(result, expected)) << count << ": " << processes << " x " << local;
       }
     }
@@ -96,25 +88,25 @@ TEST(ProcessCollective, SumsAreThoseOfOneProcess) {
 }
 
 TEST(ProcessCollective, SumsAreTheSameWithoutMessages) {
-  const auto parts = random_parts(12, 5000);
+  const auto parts = group_parts(12, 5000);
   const Floats expected = sum_in_order(parts);
   for (const auto& [processes, local] : {std::pair{2, 1}, {2, 3}, {3, 2}, {6, 1}}) {
-    for (const Floats& result : reduce(parts, processes, local, false, false)) {
+    for (const Floats& result : reduce_in_group(parts, processes, local, false, false)) {
       ASSERT_TRUE(same_bits(result, expected)) << processes << " x " << local;
     }
     for (const Floats& result :
-         reduce(random_parts(processes * local, 99), processes, local, true, false)) {
-      ASSERT_TRUE(same_bits(result, sum_in_order(random_parts(processes * local, 99))));
+         reduce_in_group(group_parts(processes * local, 99), processes, local, true, false)) {
+      ASSERT_TRUE(same_bits(result, sum_in_order(group_parts(processes * local, 99))));
     }
   }
 }
 
 // An engine with one micro-batch may have its sum in its gradient buffer.
 TEST(ProcessCollective, AResultMayBeThePartItself) {
-  const auto parts = random_parts(4, 5 * (128 << 10) + 3);
+  const auto parts = group_parts(4, 5 * (128 << 10) + 3);
   const Floats expected = sum_in_order(parts);
   for (const auto& [processes, local] : {std::pair{1, 4}, {2, 2}, {4, 1}}) {
-    for (const Floats& result : reduce(parts, processes, local, true)) {
+    for (const Floats& result : reduce_in_group(parts, processes, local, true)) {
       ASSERT_TRUE(same_bits(result, expected)) << processes << " x " << local;
     }
   }

@@ -44,7 +44,7 @@ Recipe unlike_any_default() {
   return recipe;
 }
 
-std::string refusal(const Json& json) {
+std::string recipe_refusal(const Json& json) {
   try {
     recipe_from_json(json);
   } catch (const std::runtime_error& error) {
@@ -139,7 +139,7 @@ TEST(RecipeJson, LeavesOperationsOfTheUsersOwnOut) {
                              "random_apply(flip | operation('/no/such.so'))"}) {
     Json foreign = json;
     foreign["train"] = stages;
-    EXPECT_EQ(refusal(foreign),
+    EXPECT_EQ(recipe_refusal(foreign),
               std::string("recipe.train: operations are not loaded from a recipe: ") + stages);
   }
 }
@@ -158,16 +158,16 @@ TEST(RecipeJson, ReadsRecipesWithTheMixOutsideOfTheAugmentation) {
   EXPECT_EQ(recipe_from_json(old).eval.mix, MixSpec{});
   Json wrong = old;
   wrong["mix"]["probability"] = "often";
-  EXPECT_THAT(refusal(wrong), HasSubstr("recipe.mix.probability: "));
+  EXPECT_THAT(recipe_refusal(wrong), HasSubstr("recipe.mix.probability: "));
   wrong = old;
   wrong["mix"].erase("mixup_alpha");
-  EXPECT_THAT(refusal(wrong), HasSubstr("recipe.mix.mixup_alpha: "));
+  EXPECT_THAT(recipe_refusal(wrong), HasSubstr("recipe.mix.mixup_alpha: "));
   wrong = old;
   wrong["mix"] = 3;
-  EXPECT_EQ(refusal(wrong), "recipe.mix is not known");
+  EXPECT_EQ(recipe_refusal(wrong), "recipe.mix is not known");
   wrong = recipe_to_json(expected);
   wrong["mix"] = old["mix"];
-  EXPECT_EQ(refusal(wrong), "recipe.mix is not known");
+  EXPECT_EQ(recipe_refusal(wrong), "recipe.mix is not known");
 }
 
 TEST(RecipeJson, EveryChoiceHasItsName) {
@@ -197,16 +197,16 @@ TEST(RecipeJson, RefusalsNameTheField) {
   const auto after = [&](auto change) {
     Json json = sound;
     change(json);
-    return refusal(json);
+    return recipe_refusal(json);
   };
-  EXPECT_EQ(refusal(sound), "");
+  EXPECT_EQ(recipe_refusal(sound), "");
   EXPECT_EQ(after([](Json& j) { j["optimizer"].erase("nesterov"); }),
             "recipe.optimizer.nesterov is missing");
   EXPECT_EQ(after([](Json& j) { j["schedule"]["colour"] = 1; }),
             "recipe.schedule.colour is not known");
   EXPECT_EQ(after([](Json& j) { j["train"] = "resize | mix(mixup=-1)"; }),
             "recipe.train: augment: mix: mixup is -1, must be 0 to 1000");
-  EXPECT_EQ(refusal(Json(3)), "recipe is not an object but 3");
+  EXPECT_EQ(recipe_refusal(Json(3)), "recipe is not an object but 3");
   EXPECT_EQ(after([](Json& j) { j["train"] = 3; }), "recipe.train is no text of stages but 3");
   EXPECT_EQ(after([](Json& j) { j["train"] = "flip(up=1)"; }),
             "recipe.train: augment: flip has no up; it has alternating, p");
@@ -230,7 +230,7 @@ TEST(RecipeJson, RefusalsNameTheFieldOfAnOldAugmentation) {
   const auto after = [&](auto change) {
     Json json = sound;
     change(json);
-    return refusal(json);
+    return recipe_refusal(json);
   };
   EXPECT_EQ(after([](Json& j) { j["train"]["flip"] = "up"; }),
             "recipe.train.flip is \"up\", which is not one of none, random, alternating");

@@ -80,6 +80,14 @@ inline RunOutcome run_once(const TrainOptions& options, const EngineFactory& eng
   return {result, trainer.weights_hash()};
 }
 
+// The newest checkpoint in a run's folder.
+inline TrainState state_of_run(const std::string& out) {
+  CheckpointInfo info;
+  TrainState state;
+  load_checkpoint(newest_checkpoint(checkpoint_folder(out)), info, state);
+  return state;
+}
+
 // Returns the rows of one kind in a run's metrics.jsonl.
 inline std::vector<nlohmann::json> metrics_of(const std::string& folder, const std::string& kind) {
   std::istringstream text(read_whole_file(folder + "/metrics.jsonl"));

@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string refusal_of(const std::string& folder) {
+std::string lock_refusal(const std::string& folder) {
   EXPECT_THROW(RunLock::require_free(folder), std::runtime_error);
   try {
     const RunLock lock(folder);
@@ -34,7 +34,7 @@ TEST(RunLock, HasOneHolderAndNamesIt) {
   {
     const RunLock lock(folder.path());
     const LockHolder own = this_process();
-    EXPECT_THAT(refusal_of(folder.path()),
+    EXPECT_THAT(lock_refusal(folder.path()),
                 HasSubstr(folder.path() + ": in use by process " + std::to_string(getpid()) +
                           " on " + own.host + " since 2"));
     EXPECT_TRUE(std::filesystem::exists(file));
@@ -56,7 +56,7 @@ TEST(RunLock, EndsWithItsProcessThoughTheFileStays) {
   }
   char byte;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  EXPECT_THAT(refusal_of(folder.path()),
+  EXPECT_THAT(lock_refusal(folder.path()),
               HasSubstr("in use by process " + std::to_string(child) + " on"));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);

@@ -26,14 +26,7 @@ TrainOptions sync_options(int replicas, const std::string& out = "") {
   return options;
 }
 
-TrainState state_of_run(const std::string& out) {
-  CheckpointInfo info;
-  TrainState state;
-  load_checkpoint(newest_checkpoint(checkpoint_folder(out)), info, state);
-  return state;
-}
-
-double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
+double distance_between(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0, size = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
@@ -42,7 +35,8 @@ double relative_distance(const std::vector<float>& a, const std::vector<float>& 
   return std::sqrt(difference / size);
 }
 
-std::string refusal(const TrainOptions& options, const EngineFactory& engines = fake_engines()) {
+std::string sync_refusal(const TrainOptions& options,
+                         const EngineFactory& engines = fake_engines()) {
   try {
     run_once(options, engines);
   } catch (const std::invalid_argument& error) {
@@ -95,10 +89,10 @@ TEST_F(SyncBatchNorm, ReplicasAreOneReplicaWithAllRows) {
     const TrainState state = state_of_run(whole.out);
     const TrainState same = state_of_run(folder + "/together");
     const TrainState other = state_of_run(folder + "/apart");
-    const double near = relative_distance(same.parameters, state.parameters);
+    const double near = distance_between(same.parameters, state.parameters);
     EXPECT_LT(near, 1e-5);
-    EXPECT_GT(relative_distance(other.parameters, state.parameters), 100 * near);
-    EXPECT_LT(relative_distance(same.statistics, state.statistics), 1e-5);
+    EXPECT_GT(distance_between(other.parameters, state.parameters), 100 * near);
+    EXPECT_LT(distance_between(same.statistics, state.statistics), 1e-5);
   }
 }
 
@@ -152,7 +146,8 @@ TEST_F(SyncBatchNorm, IsResumedExactlyAndOnlyAsItBegan) {
   options.max_steps = 0;
   TrainOptions without = options;
   without.sync_batch_norm = false;
-  EXPECT_THAT(refusal(without, {}), HasSubstr("this run has another sync_batch_norm: on -> off"));
+  EXPECT_THAT(sync_refusal(without, {}),
+              HasSubstr("this run has another sync_batch_norm: on -> off"));
   EXPECT_EQ(run_once(options, {}).hash, whole);
 
   // On other devices batch norms see other samples, which is said.
@@ -172,7 +167,7 @@ TEST_F(SyncBatchNormOption, ARunWithoutItIsNotResumedWithIt) {
   const std::string trainer = newest_checkpoint(out_.path() + "/run/checkpoints") + "/trainer.json";
   EXPECT_THAT(read_whole_file(trainer), Not(HasSubstr("sync_batch_norm")));
   options.resume = options.sync_batch_norm = true;
-  EXPECT_THAT(refusal(options), HasSubstr("this run has another sync_batch_norm: off -> on"));
+  EXPECT_THAT(sync_refusal(options), HasSubstr("this run has another sync_batch_norm: off -> on"));
 }
 
 // The first replica waits in its first batch norm for one that never comes.
@@ -197,8 +192,9 @@ TEST_F(SyncBatchNormOption, IsRefusedWhereBatchNormsCannotMeet) {
   TrainOptions options = sync_options(2, out_.path() + "/none");
   for (const ReduceKind kind : {ReduceKind::independent, ReduceKind::none}) {
     options.reduce = kind;
-    EXPECT_THAT(refusal(options), HasSubstr(std::string("sync_batch_norm is on, but with reduce ") +
-                                            to_string(kind) + " replicas exchange nothing"));
+    EXPECT_THAT(sync_refusal(options),
+                HasSubstr(std::string("sync_batch_norm is on, but with reduce ") + to_string(kind) +
+                          " replicas exchange nothing"));
   }
   options.reduce = ReduceKind::automatic;
   const auto source = small_source();
@@ -211,7 +207,7 @@ TEST_F(SyncBatchNormOption, IsRefusedWhereBatchNormsCannotMeet) {
   options.recipe.batch = 16;
   for (const int replicas : {1, 2}) {
     options.replicas = replicas;
-    EXPECT_THAT(refusal(options),
+    EXPECT_THAT(sync_refusal(options),
                 HasSubstr("sync_batch_norm is on, but alexnet has no batch norms"));
   }
   EXPECT_FALSE(std::filesystem::exists(options.out));

@@ -31,11 +31,11 @@ class Numbers {
 };
 
 // (rows, channels, height, width) in double precision, and the same in a layout.
-struct Values {
+struct WinogradValues {
   int rows, channels, height, width;
   std::vector<double> data;
 
-  Values(int n, int c, int h, int w)
+  WinogradValues(int n, int c, int h, int w)
       : rows(n), channels(c), height(h), width(w), data(size_t(n) * c * h * w) {}
   double& at(int n, int c, int y, int x) {
     return data[((size_t(n) * channels + c) * height + y) * width + x];
@@ -74,10 +74,10 @@ struct Values {
   }
   // As many values that are not numbers, for a kernel to write.
   StoredValues empty(WinogradLayout layout, Precision precision) const {
-    return Values(rows, channels, height, width).filled(NAN).in(layout, precision, NAN);
+    return WinogradValues(rows, channels, height, width).filled(NAN).in(layout, precision, NAN);
   }
   std::vector<double> from(const StoredValues& laid, WinogradLayout layout) const {
-    Values out(rows, channels, height, width);
+    WinogradValues out(rows, channels, height, width);
     out.each([&](int n, int c, int y, int x) {
       out.at(n, c, y, x) = laid.at(place(layout, n, c, y, x));
     });
@@ -85,7 +85,7 @@ struct Values {
   }
 
  private:
-  Values& filled(double value) {
+  WinogradValues& filled(double value) {
     std::fill(data.begin(), data.end(), value);
     return *this;
   }
@@ -102,7 +102,7 @@ double error(const std::vector<double>& got, const std::vector<double>& expected
   return std::isfinite(share) ? share : INFINITY;
 }
 
-struct Case {
+struct WinogradCase {
   const char* name;
   int rows, in, out, height, width, padding;
 };
@@ -118,7 +118,7 @@ struct Storage {
 // errors of up to 2^-9, a half of that on average.
 constexpr double kBound = 1e-5, kHalfBound = 2.5e-3, kWeightBound = 5e-5;
 
-class WinogradTest : public ::testing::TestWithParam<std::tuple<Case, Storage, int64_t>> {
+class WinogradTest : public ::testing::TestWithParam<std::tuple<WinogradCase, Storage, int64_t>> {
  protected:
   WinogradTest()
       : input_(made().rows, made().in, made().height, made().width),
@@ -135,7 +135,7 @@ class WinogradTest : public ::testing::TestWithParam<std::tuple<Case, Storage, i
   void SetUp() override { hwy::SetSupportedTargetsForTest(std::get<2>(GetParam())); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
 
-  static const Case& made() { return std::get<0>(GetParam()); }
+  static const WinogradCase& made() { return std::get<0>(GetParam()); }
   static WinogradLayout layout() { return std::get<1>(GetParam()).layout; }
   static Precision precision() { return std::get<1>(GetParam()).precision; }
   static double bound() { return precision() == Precision::bf16 ? kHalfBound : kBound; }
@@ -143,7 +143,7 @@ class WinogradTest : public ::testing::TestWithParam<std::tuple<Case, Storage, i
     return {made().rows,  made().in,      made().out, made().height,
             made().width, made().padding, layout(),   precision()};
   }
-  Values& gradient() { return output_; }
+  WinogradValues& gradient() { return output_; }
   size_t tap(int y, int x, int in, int out) const {
     return ((size_t(y) * 3 + x) * made().in + in) * made().out + out;
   }
@@ -165,13 +165,13 @@ class WinogradTest : public ::testing::TestWithParam<std::tuple<Case, Storage, i
     return memory;
   }
 
-  Values input_, output_;
+  WinogradValues input_, output_;
   std::vector<float> weights_, bias_;
 };
 
 TEST_P(WinogradTest, Forward) {
   StoredValues input = input_.in(layout(), precision());
-  Values expected(output_.rows, output_.channels, output_.height, output_.width);
+  WinogradValues expected(output_.rows, output_.channels, output_.height, output_.width);
   expected.each([&](int n, int c, int y, int x) { expected.at(n, c, y, x) = bias_[c]; });
   const int padding = made().padding;
   each_product([&](int n, int y, int x, int in, int out, int v, int u) {
@@ -201,7 +201,7 @@ TEST_P(WinogradTest, Forward) {
 
 TEST_P(WinogradTest, BackwardData) {
   StoredValues output_gradient = gradient().in(layout(), precision());
-  Values expected(input_.rows, input_.channels, input_.height, input_.width);
+  WinogradValues expected(input_.rows, input_.channels, input_.height, input_.width);
   const int padding = made().padding;
   each_product([&](int n, int y, int x, int in, int out, int v, int u) {
     const int from_y = y + v - padding, from_x = x + u - padding;
@@ -238,16 +238,16 @@ TEST_P(WinogradTest, BackwardWeights) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, WinogradTest,
-    ::testing::Combine(::testing::Values(Case{"whole_tiles", 2, 16, 32, 8, 8, 1},
-                                         Case{"odd_sides", 3, 24, 40, 7, 11, 1},
-                                         Case{"few_channels", 2, 3, 5, 9, 6, 1},
-                                         Case{"valid", 2, 20, 12, 11, 6, 0},
-                                         Case{"wide_padding", 1, 33, 17, 5, 10, 2},
-                                         Case{"smaller_than_a_tile", 5, 40, 16, 2, 3, 1},
-                                         Case{"blocks_of_tiles", 7, 16, 16, 29, 25, 1},
-                                         Case{"blocks_of_panels", 2, 88, 72, 7, 6, 1},
-                                         Case{"blocks_of_5_panels", 40, 3, 344, 1, 5, 1},
-                                         Case{"blocks_of_both", 6, 3, 72, 17, 18, 1}),
+    ::testing::Combine(::testing::Values(WinogradCase{"whole_tiles", 2, 16, 32, 8, 8, 1},
+                                         WinogradCase{"odd_sides", 3, 24, 40, 7, 11, 1},
+                                         WinogradCase{"few_channels", 2, 3, 5, 9, 6, 1},
+                                         WinogradCase{"valid", 2, 20, 12, 11, 6, 0},
+                                         WinogradCase{"wide_padding", 1, 33, 17, 5, 10, 2},
+                                         WinogradCase{"smaller_than_a_tile", 5, 40, 16, 2, 3, 1},
+                                         WinogradCase{"blocks_of_tiles", 7, 16, 16, 29, 25, 1},
+                                         WinogradCase{"blocks_of_panels", 2, 88, 72, 7, 6, 1},
+                                         WinogradCase{"blocks_of_5_panels", 40, 3, 344, 1, 5, 1},
+                                         WinogradCase{"blocks_of_both", 6, 3, 72, 17, 18, 1}),
                        ::testing::Values(Storage{"nhwc", WinogradLayout::nhwc, Precision::fp32},
                                          Storage{"blocked", WinogradLayout::blocked,
                                                  Precision::fp32},

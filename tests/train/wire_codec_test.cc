@@ -16,7 +16,7 @@ namespace stoker {
 namespace {
 
 using Floats = std::vector<float>;
-constexpr GradWire kAll[] = {GradWire::fp32, GradWire::bf16, GradWire::int8, GradWire::one_bit};
+constexpr GradWire kCodecs[] = {GradWire::fp32, GradWire::bf16, GradWire::int8, GradWire::one_bit};
 
 Floats random_floats(int64_t count, unsigned seed) {
   std::mt19937 generator(seed);
@@ -71,7 +71,7 @@ Floats plain(GradWire wire, const Floats& values, const WireKey& key, int64_t fi
 }
 
 TEST(WireCodec, IsThatOfAPlainLoop) {
-  for (const GradWire wire : kAll) {
+  for (const GradWire wire : kCodecs) {
     for (int64_t count : {1, 7, 8, 9, 17, 250, 256, 1000, 1024}) {
       if (count > block_floats(wire)) continue;
       const WireKey key{0x123456789ABCDEF0, 77, 3, true};
@@ -153,7 +153,7 @@ TEST(WireCodec, AValueThatIsNotFiniteReachesTheReader) {
 }
 
 TEST(WireCodec, ZerosStayZeros) {
-  for (const GradWire wire : kAll) {
+  for (const GradWire wire : kCodecs) {
     EXPECT_EQ(there_and_back(wire, Floats(200, 0.0F)), Floats(200, 0.0F)) << to_string(wire);
   }
   // So small that no scale can be divided by: error feedback keeps them.
@@ -161,7 +161,7 @@ TEST(WireCodec, ZerosStayZeros) {
 }
 
 TEST(WireLayout, BlocksCoverTheBufferOnce) {
-  for (const GradWire wire : kAll) {
+  for (const GradWire wire : kCodecs) {
     for (const auto& [gradients, floats] : {std::pair<int64_t, int64_t>{0, 5},
                                             {1, 1},
                                             {1024, 1030},

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/thread_processes.h"
+#include "tests/train/ranks_fixture.h"
 #include "train/collective/device.h"
 #include "train/collective/wire/collective.h"
 #include "train/collective/wire/layout.h"
@@ -18,10 +19,10 @@ namespace stoker {
 namespace {
 
 using Floats = std::vector<float>;
-constexpr GradWire kAll[] = {GradWire::fp32, GradWire::bf16, GradWire::int8, GradWire::one_bit};
+constexpr GradWire kWires[] = {GradWire::fp32, GradWire::bf16, GradWire::int8, GradWire::one_bit};
 constexpr int64_t kGradients = 3001, kFloats = 3050;
 
-Floats random_floats(int64_t count, unsigned seed) {
+Floats random_gradients(int64_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal(0, 0.1F);
   Floats values(static_cast<size_t>(count));
@@ -29,20 +30,15 @@ Floats random_floats(int64_t count, unsigned seed) {
   return values;
 }
 
-void run_ranks(int size, const std::function<void(int)>& body) {
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < size; ++rank) threads.emplace_back(body, rank);
-}
-
 WireOptions options_of(GradWire wire) {
   return {.wire = wire, .gradient_floats = kGradients, .buffer_floats = kFloats, .seed = 7};
 }
 
 Floats values_of(int step, int rank, int part) {
-  return random_floats(kFloats, static_cast<unsigned>(step * 1000 + rank * 10 + part));
+  return random_gradients(kFloats, static_cast<unsigned>(step * 1000 + rank * 10 + part));
 }
 
-struct Outcome {
+struct WireOutcome {
   std::vector<std::vector<Floats>> results;  // by rank and step
   std::vector<float> residuals;              // at the end
   Traffic traffic;                           // of all ranks
@@ -50,7 +46,7 @@ struct Outcome {
 
 // Sums two buffers of each rank, step after step; `begin` goes on where another run ended.
 void sum_steps(Collective& collective, int first_rank, int local, int begin, int end,
-               Outcome& outcome) {
+               WireOutcome& outcome) {
   run_ranks(local, [&](int rank) {
     const int all = first_rank + rank;
     for (int step = begin; step < end; ++step) {
@@ -63,11 +59,12 @@ void sum_steps(Collective& collective, int first_rank, int local, int begin, int
   });
 }
 
-Outcome run_threads(GradWire wire, int ranks, int begin, int end, const Floats& residuals = {}) {
+WireOutcome run_wire_threads(GradWire wire, int ranks, int begin, int end,
+                             const Floats& residuals = {}) {
   const auto collective = make_wire_collective(nullptr, ranks, options_of(wire));
   EXPECT_EQ(collective->size(), ranks);
   collective->wire()->restore(begin, residuals);
-  Outcome outcome;
+  WireOutcome outcome;
   outcome.results.resize(static_cast<size_t>(ranks));
   sum_steps(*collective, 0, ranks, begin, end, outcome);
   outcome.residuals = collective->wire()->residuals();
@@ -75,9 +72,9 @@ Outcome run_threads(GradWire wire, int ranks, int begin, int end, const Floats& 
   return outcome;
 }
 
-Outcome run_processes(GradWire wire, int processes, int local, int begin, int end, bool messages,
-                      const Floats& residuals = {}) {
-  Outcome outcome;
+WireOutcome run_wire_processes(GradWire wire, int processes, int local, int begin, int end,
+                               bool messages, const Floats& residuals = {}) {
+  WireOutcome outcome;
   outcome.results.resize(static_cast<size_t>(processes * local));
   std::vector<Traffic> traffic(static_cast<size_t>(processes));
   ThreadProcesses group(processes);
@@ -96,14 +93,10 @@ Outcome run_processes(GradWire wire, int processes, int local, int begin, int en
   return outcome;
 }
 
-bool same_bits(const Floats& a, const Floats& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
-}
-
 TEST(WireCollective, AllRanksGetTheSameBitsHoweverTheyAreDivided) {
-  for (const GradWire wire : kAll) {
+  for (const GradWire wire : kWires) {
     for (const int ranks : {2, 3, 4, 6}) {
-      const Outcome threads = run_threads(wire, ranks, 0, 3);
+      const WireOutcome threads = run_wire_threads(wire, ranks, 0, 3);
       for (const auto& result : threads.results) {
         for (size_t step = 0; step < 3; ++step) {
           ASSERT_TRUE(same_bits(result[step], threads.results[0][step])) << to_string(wire);
@@ -112,7 +105,7 @@ TEST(WireCollective, AllRanksGetTheSameBitsHoweverTheyAreDivided) {
       for (const int local : {1, 2, 3}) {
         if (ranks % local != 0 || ranks == local) continue;
         for (const bool messages : {true, false}) {
-          const Outcome many = run_processes(wire, ranks / local, local, 0, 3, messages);
+          const WireOutcome many = run_wire_processes(wire, ranks / local, local, 0, 3, messages);
           EXPECT_EQ(many.results, threads.results) << to_string(wire) << ' ' << ranks;
           EXPECT_EQ(many.residuals, threads.residuals);
           EXPECT_EQ(many.traffic, threads.traffic);
@@ -126,7 +119,7 @@ TEST(WireCollective, AllRanksGetTheSameBitsHoweverTheyAreDivided) {
 TEST(WireCollective, WhatWasSentAndWhatIsKeptIsWhatWasGiven) {
   constexpr int kRanks = 3, kSteps = 20;
   for (const GradWire wire : {GradWire::int8, GradWire::one_bit}) {
-    const Outcome outcome = run_threads(wire, kRanks, 0, kSteps);
+    const WireOutcome outcome = run_wire_threads(wire, kRanks, 0, kSteps);
     ASSERT_EQ(outcome.residuals.size(), static_cast<size_t>((kRanks + 1) * kGradients));
     std::vector<double> given(kGradients), sent(kGradients);
     for (int step = 0; step < kSteps; ++step) {
@@ -149,8 +142,8 @@ TEST(WireCollective, WhatWasSentAndWhatIsKeptIsWhatWasGiven) {
 }
 
 TEST(WireCollective, WhatFollowsTheGradientsIsFp32) {
-  for (const GradWire wire : kAll) {
-    const Outcome outcome = run_threads(wire, 2, 0, 1);
+  for (const GradWire wire : kWires) {
+    const WireOutcome outcome = run_wire_threads(wire, 2, 0, 1);
     for (int64_t i = kGradients; i < kFloats; ++i) {
       const auto at = static_cast<size_t>(i);
       const float sum = (values_of(0, 0, 0)[at] + values_of(0, 0, 1)[at]) +
@@ -162,22 +155,22 @@ TEST(WireCollective, WhatFollowsTheGradientsIsFp32) {
 
 TEST(WireCollective, GoesOnExactlyWhereItWasSaved) {
   for (const GradWire wire : {GradWire::int8, GradWire::one_bit}) {
-    const Outcome whole = run_threads(wire, 4, 0, 6);
-    const Outcome first = run_threads(wire, 4, 0, 3);
-    const Outcome second = run_processes(wire, 2, 2, 3, 6, true, first.residuals);
+    const WireOutcome whole = run_wire_threads(wire, 4, 0, 6);
+    const WireOutcome first = run_wire_threads(wire, 4, 0, 3);
+    const WireOutcome second = run_wire_processes(wire, 2, 2, 3, 6, true, first.residuals);
     EXPECT_EQ(second.residuals, whole.residuals) << to_string(wire);
     for (size_t step = 0; step < 3; ++step) {
       EXPECT_EQ(second.results[3][step], whole.results[3][step + 3]);
     }
-    EXPECT_NE(run_threads(wire, 4, 3, 6).results, second.results) << "residuals are used";
+    EXPECT_NE(run_wire_threads(wire, 4, 3, 6).results, second.results) << "residuals are used";
   }
 }
 
 TEST(WireCollective, CountsTheEncodedBytesOfBothDirections) {
-  for (const GradWire wire : kAll) {
+  for (const GradWire wire : kWires) {
     const int64_t bytes = WireLayout(wire, kGradients, kFloats).bytes();
     for (const int ranks : {2, 4}) {
-      const Traffic traffic = run_threads(wire, ranks, 0, 3).traffic;
+      const Traffic traffic = run_wire_threads(wire, ranks, 0, 3).traffic;
       EXPECT_EQ(traffic.gradients_sent, 3 * 2 * (ranks - 1) * bytes);
       EXPECT_EQ(traffic.gradients_received, traffic.gradients_sent);
       EXPECT_EQ(traffic.weights_sent + traffic.weights_received, 0);
@@ -186,7 +179,7 @@ TEST(WireCollective, CountsTheEncodedBytesOfBothDirections) {
 }
 
 TEST(WireCollective, ANaNOfOneReachesAll) {
-  for (const GradWire wire : kAll) {
+  for (const GradWire wire : kWires) {
     const auto collective = make_wire_collective(nullptr, 3, options_of(wire));
     run_ranks(3, [&](int rank) {
       Floats values = values_of(0, rank, 0);
@@ -204,7 +197,7 @@ TEST(WireCollective, ANaNOfOneReachesAll) {
 // On devices a buffer arrives in ranges and pieces; the bits are those of whole buffers.
 TEST(WireCollective, OverDevicesTheBitsAreTheSame) {
   for (const GradWire wire : {GradWire::bf16, GradWire::int8, GradWire::one_bit}) {
-    const Outcome expected = run_threads(wire, 2, 0, 3);
+    const WireOutcome expected = run_wire_threads(wire, 2, 0, 3);
     auto device = make_host_device();
     std::vector<std::unique_ptr<Stream>> streams;
     std::vector<DeviceReplica> replicas;

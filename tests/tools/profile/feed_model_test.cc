@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kSteps = 200;
+constexpr int kModelSteps = 200;
 
 // 10 rows per step; 1 ms to fill a row, 4 ms per step: 3 workers keep it fed.
 FeedModel easy_feed() {
@@ -22,12 +22,14 @@ FeedModel easy_feed() {
   return model;
 }
 
-double rate_of(const FeedModel& model) { return run_model(model, kSteps, 1).samples_per_second; }
+double rate_of(const FeedModel& model) {
+  return run_model(model, kModelSteps, 1).samples_per_second;
+}
 
 TEST(FeedModel, TheStepLimitsWhereTheFeedIsFaster) {
   FeedModel model = easy_feed();
   model.workers = 4;
-  const ModelledRun run = run_model(model, kSteps, 1);
+  const ModelledRun run = run_model(model, kModelSteps, 1);
   EXPECT_NEAR(run.samples_per_second, 10 / 4e-3, 1);
   EXPECT_NEAR(run.input_wait_s, 0, 1e-6);
 }
@@ -35,7 +37,7 @@ TEST(FeedModel, TheStepLimitsWhereTheFeedIsFaster) {
 TEST(FeedModel, WorkersLimitWhereTheyAreSlower) {
   FeedModel model = easy_feed();
   model.workers = 1;
-  const ModelledRun run = run_model(model, kSteps, 1);
+  const ModelledRun run = run_model(model, kModelSteps, 1);
   EXPECT_NEAR(run.samples_per_second, 1000, 5);
   EXPECT_NEAR(run.input_wait_s, 10e-3 - 4e-3, 0.1e-3);
   model.cpu_speed = 0.5;
@@ -90,7 +92,7 @@ TEST(FeedModel, CopiesOverlapFromTwoSlotsOn) {
   model.zero_copy = false;
   model.copy_s = {6e-3};
   model.slots = 2;
-  const ModelledRun two = run_model(model, kSteps, 1);
+  const ModelledRun two = run_model(model, kModelSteps, 1);
   EXPECT_NEAR(two.samples_per_second, 10 / 6e-3, 5);
   EXPECT_NEAR(two.copy_wait_s, 2e-3, 0.1e-3);
   EXPECT_NEAR(two.input_wait_s, 0, 1e-4);

@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kMilli = 1'000'000;
 
 GpuFigures figures(int index, int busy_percent, int mhz) {
   return {.index = index,
@@ -36,14 +36,14 @@ GpuFigures figures(int index, int busy_percent, int mhz) {
 // its clock.
 ProfiledRun made_up_run() {
   ProfiledRun run;
-  run.windows = {{Phase::measured, 0, 300 * kMs, 1, {}},
-                 {Phase::other_workers, 300 * kMs, 500 * kMs, 2, {}},
-                 {Phase::measured, 500 * kMs, 600 * kMs, 1, {}},
-                 {Phase::replayed, 600 * kMs, 800 * kMs, 1, {}}};
+  run.windows = {{Phase::measured, 0, 300 * kMilli, 1, {}},
+                 {Phase::other_workers, 300 * kMilli, 500 * kMilli, 2, {}},
+                 {Phase::measured, 500 * kMilli, 600 * kMilli, 1, {}},
+                 {Phase::replayed, 600 * kMilli, 800 * kMilli, 1, {}}};
   const auto read = [&](int64_t ms, int busy_percent, int mhz) {
     GpuFigures silent{.index = 1, .name = "H100", .sm_clock_mhz = 1980};
     run.gpus.readings.push_back(
-        {ms * kMs, (ms + 40) * kMs, {figures(0, busy_percent, mhz), silent}});
+        {ms * kMilli, (ms + 40) * kMilli, {figures(0, busy_percent, mhz), silent}});
   };
   read(-20, 7, 300);  // begins before the phase
   read(10, 40, 1000);
@@ -85,7 +85,7 @@ Profile profile_of(const ProfiledRun& run, bool on_gpus) {
   return make_profile(run, shape, {}, {}, [](SampleId) { return ""; });
 }
 
-std::string text_of(const Profile& profile) {
+std::string load_text(const Profile& profile) {
   std::string text;
   for (const std::string& line : verdict_lines(profile)) text += line + "\n";
   return text;
@@ -102,7 +102,7 @@ TEST(GpuLoad, IsToldPerPhaseAndEvidenceNamesASlowClock) {
   EXPECT_TRUE(json["measured"]["gpus"][1]["memory_used_bytes"].is_null());
   EXPECT_NEAR(json["replayed"]["gpus"][0]["sm_clock_mhz"], 1900, 1e-9);
   EXPECT_FALSE(json.contains("no_gpus"));
-  const std::string text = text_of(profile);
+  const std::string text = load_text(profile);
   EXPECT_THAT(text, HasSubstr("GPU 0 (cuda:3): busy 60% (40 to 90%), 1200 of 1980 MHz"));
   EXPECT_THAT(text, HasSubstr("GPU 1: busy unknown, 1980 MHz, memory unknown"));
   EXPECT_THAT(text, HasSubstr("- cuda:3 ran at 1200 of at most 1980 MHz while it was busy 60% of "
@@ -116,7 +116,7 @@ TEST(GpuLoad, IsNoEvidenceOtherwise) {
   for (const GpuFigures& gpu : {figures(0, 5, 300), figures(0, 95, 1700), other}) {
     ProfiledRun run = made_up_run();
     for (GpuReading& reading : run.gpus.readings) reading.gpus = {gpu};
-    EXPECT_EQ(text_of(profile_of(run, true)).find("readings of NVML"), std::string::npos)
+    EXPECT_EQ(load_text(profile_of(run, true)).find("readings of NVML"), std::string::npos)
         << gpu.busy_percent << " " << gpu.sm_clock_mhz;
   }
 }
@@ -124,10 +124,10 @@ TEST(GpuLoad, IsNoEvidenceOtherwise) {
 TEST(GpuLoad, IsUnknownOnlyToARunOnGpus) {
   ProfiledRun run = made_up_run();
   run.gpus = {.no_gpus = "no NVIDIA driver"};
-  EXPECT_THAT(text_of(profile_of(run, true)),
+  EXPECT_THAT(load_text(profile_of(run, true)),
               HasSubstr("? unknown: what the GPUs did: no NVIDIA driver"));
   const Profile profile = profile_of(run, false);
-  EXPECT_EQ(text_of(profile).find("GPU"), std::string::npos);
+  EXPECT_EQ(load_text(profile).find("GPU"), std::string::npos);
   const Json json = profile_json(profile);
   EXPECT_EQ(json["no_gpus"], "no NVIDIA driver");
   EXPECT_TRUE(json["measured"]["gpus"].empty());
@@ -155,7 +155,7 @@ TEST(GpuSampler, ReadsUntilItIsFinished) {
   const GpuReadings readings = sampler.finish();
   EXPECT_EQ(readings.no_gpus, "");
   ASSERT_GE(readings.readings.size(), 2u);
-  EXPECT_LE(std::ssize(readings.readings), 1 + (steady_now_ns() - begin) / (100 * kMs));
+  EXPECT_LE(std::ssize(readings.readings), 1 + (steady_now_ns() - begin) / (100 * kMilli));
   int64_t last = begin;
   for (const GpuReading& reading : readings.readings) {
     EXPECT_GE(reading.begin_ns, last);
