@@ -4,9 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace stoker {
+
+// Returns true if the bytes from `at` on are these.
+inline bool begins_with(std::span<const uint8_t> bytes, const void* these, size_t size,
+                        size_t at = 0) {
+  return bytes.size() >= at + size && std::memcmp(bytes.data() + at, these, size) == 0;
+}
 
 class ByteReader {
  public:

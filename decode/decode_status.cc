@@ -24,4 +24,8 @@ const char* to_string(DecodeCode code) {
   return "unknown";
 }
 
+DecodeStatus cut_short(size_t bytes) {
+  return {DecodeCode::truncated, static_cast<int64_t>(bytes), "the file ends too early"};
+}
+
 }  // namespace stoker

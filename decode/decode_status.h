@@ -2,6 +2,7 @@
 // status and never throw for the content of a file.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -26,5 +27,8 @@ struct DecodeStatus {
   std::string message;       // empty if ok; has numbers but not the path, which the caller knows
   bool ok() const { return code == DecodeCode::ok; }
 };
+
+// Returns that a file of so many bytes ends too early.
+DecodeStatus cut_short(size_t bytes);
 
 }  // namespace stoker

@@ -1,7 +1,5 @@
 #include "decode/orientation.h"
 
-#include <cstring>
-
 #include "decode/byte_reader.h"
 #include "decode/jpeg/headers.h"
 
@@ -12,10 +10,6 @@ constexpr uint16_t kOrientationTag = 0x0112;
 
 // One huge image must not hold its memory for the rest of the run.
 constexpr size_t kKeptBytes = size_t{32} << 20;
-
-bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size) {
-  return bytes.size() >= size && std::memcmp(bytes.data(), text, size) == 0;
-}
 
 bool is_transposed(int orientation) { return orientation >= 5; }
 bool runs_left(int orientation) {  // stored columns run backwards along their oriented axis

@@ -28,7 +28,7 @@ std::string control_group() {
 }
 
 // Returns the smaller of two limits; 0 means no limit.
-double lesser(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
+double lesser_limit(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
 double version_1_quota(const std::string& root) {
   const std::string begin = root + "/cpu/cpu.cfs_";
@@ -46,7 +46,7 @@ double parse_cpu_quota(const std::string& cpu_max) {
 double group_quota(const std::string& root, std::string group) {
   double cores = 0;
   for (;; group = group.substr(0, group.rfind('/'))) {
-    cores = lesser(cores, parse_cpu_quota(first_line(root + group + "/cpu.max")));
+    cores = lesser_limit(cores, parse_cpu_quota(first_line(root + group + "/cpu.max")));
     if (group.empty() || group == "/") return cores;
   }
 }
@@ -59,7 +59,7 @@ CoreLimits read_core_limits(const std::string& root) {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) limits.affinity = CPU_COUNT(&set);
-  limits.quota = lesser(group_quota(root, control_group()), version_1_quota(root));
+  limits.quota = lesser_limit(group_quota(root, control_group()), version_1_quota(root));
   return limits;
 }
 
@@ -75,7 +75,7 @@ int usable_cores(int processes) { return usable_cores(read_core_limits(), proces
 
 double allowed_cores() {
   const CoreLimits limits = read_core_limits();
-  return lesser(limits.affinity, limits.quota);
+  return lesser_limit(limits.affinity, limits.quota);
 }
 
 }  // namespace stoker

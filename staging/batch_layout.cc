@@ -22,7 +22,7 @@ size_t multiply(size_t a, size_t b) {
   return a * b;
 }
 
-void check(const BatchShape& shape) {
+void check_shape(const BatchShape& shape) {
   std::string numbers = std::to_string(shape.rows) + " rows of " + std::to_string(shape.height) +
                         " x " + std::to_string(shape.width) + " pixels, " +
                         std::to_string(shape.note_bytes_per_row) + " note bytes per row";
@@ -49,7 +49,7 @@ void check(const BatchShape& shape) {
 
 }  // namespace
 
-BatchLayout::BatchLayout(const BatchShape& shape) : shape_(shape) { check(shape); }
+BatchLayout::BatchLayout(const BatchShape& shape) : shape_(shape) { check_shape(shape); }
 
 size_t BatchLayout::image_bytes() const {
   return static_cast<size_t>(shape_.height) * static_cast<size_t>(shape_.width) *

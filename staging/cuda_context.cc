@@ -20,7 +20,7 @@ struct CudaContext::Driver {
 namespace {
 
 template <typename Function>
-void find(void* library, const char* name, Function*& function) {
+void find_context_call(void* library, const char* name, Function*& function) {
   function = reinterpret_cast<Function*>(dlsym(library, name));
   if (function == nullptr) {
     throw std::runtime_error(std::string("the NVIDIA driver has no ") + name);
@@ -34,11 +34,11 @@ CudaContext::CudaContext(int ordinal)
   try {
     void* library = dlopen(kCudaDriver, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error(dlerror());
-    find(library, "cuDeviceGet", driver_->get);
-    find(library, "cuDevicePrimaryCtxRetain", driver_->retain);
-    find(library, "cuCtxGetCurrent", driver_->current);
-    find(library, "cuCtxPushCurrent_v2", driver_->push);
-    find(library, "cuCtxPopCurrent_v2", driver_->pop);
+    find_context_call(library, "cuDeviceGet", driver_->get);
+    find_context_call(library, "cuDevicePrimaryCtxRetain", driver_->retain);
+    find_context_call(library, "cuCtxGetCurrent", driver_->current);
+    find_context_call(library, "cuCtxPushCurrent_v2", driver_->push);
+    find_context_call(library, "cuCtxPopCurrent_v2", driver_->pop);
     int device = 0;
     int error = driver_->get(&device, ordinal);
     if (error == 0) error = driver_->retain(&context_, device);

@@ -41,7 +41,7 @@ struct DriverCalls {
 };
 
 template <typename Function>
-void find(void* library, const char* name, Function*& function, std::string& missing) {
+void find_driver_call(void* library, const char* name, Function*& function, std::string& missing) {
   function = reinterpret_cast<Function*>(dlsym(library, name));
   if (function == nullptr && missing.empty()) missing = name;
 }
@@ -49,17 +49,17 @@ void find(void* library, const char* name, Function*& function, std::string& mis
 // Returns the name of the first function that the library lacks; "" if it has all.
 std::string find_calls(void* library, DriverCalls& calls) {
   std::string missing;
-  find(library, "cuInit", calls.init, missing);
-  find(library, "cuGetErrorName", calls.error_name, missing);
-  find(library, "cuGetErrorString", calls.error_string, missing);
-  find(library, "cuDriverGetVersion", calls.driver_version, missing);
-  find(library, "cuDeviceGetCount", calls.device_count, missing);
-  find(library, "cuDeviceGet", calls.device, missing);
-  find(library, "cuDeviceGetName", calls.device_name, missing);
-  find(library, "cuDeviceTotalMem_v2", calls.device_memory, missing);
-  find(library, "cuDeviceGetAttribute", calls.device_attribute, missing);
-  find(library, "cuDeviceGetPCIBusId", calls.device_bus_id, missing);
-  find(library, "cuDeviceGetUuid_v2", calls.device_uuid, missing);
+  find_driver_call(library, "cuInit", calls.init, missing);
+  find_driver_call(library, "cuGetErrorName", calls.error_name, missing);
+  find_driver_call(library, "cuGetErrorString", calls.error_string, missing);
+  find_driver_call(library, "cuDriverGetVersion", calls.driver_version, missing);
+  find_driver_call(library, "cuDeviceGetCount", calls.device_count, missing);
+  find_driver_call(library, "cuDeviceGet", calls.device, missing);
+  find_driver_call(library, "cuDeviceGetName", calls.device_name, missing);
+  find_driver_call(library, "cuDeviceTotalMem_v2", calls.device_memory, missing);
+  find_driver_call(library, "cuDeviceGetAttribute", calls.device_attribute, missing);
+  find_driver_call(library, "cuDeviceGetPCIBusId", calls.device_bus_id, missing);
+  find_driver_call(library, "cuDeviceGetUuid_v2", calls.device_uuid, missing);
   return missing;
 }
 

@@ -14,7 +14,7 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kPageBytes = 4096;
+constexpr size_t kPageableAlignment = 4096;
 
 std::string mebibytes(size_t bytes) {
   return std::to_string((bytes + (1U << 20) - 1) >> 20) + " MiB";
@@ -46,9 +46,10 @@ class CudaMemory final : public Memory {
 class PageableMemory final : public Memory {
  public:
   explicit PageableMemory(size_t bytes)
-      : data_(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kPageBytes}))),
+      : data_(
+            static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kPageableAlignment}))),
         size_bytes_(bytes) {}
-  ~PageableMemory() override { ::operator delete (data_, std::align_val_t{kPageBytes}); }
+  ~PageableMemory() override { ::operator delete (data_, std::align_val_t{kPageableAlignment}); }
   PageableMemory(const PageableMemory&) = delete;
   PageableMemory& operator=(const PageableMemory&) = delete;
   std::byte* data() override { return data_; }

@@ -17,7 +17,7 @@ int64_t number_in(const std::string& path) {
   return file >> value ? value : -1;
 }
 
-int64_t lesser(int64_t a, int64_t b) { return a < 0 ? b : b < 0 ? a : std::min(a, b); }
+int64_t lesser_bytes(int64_t a, int64_t b) { return a < 0 ? b : b < 0 ? a : std::min(a, b); }
 
 // Adds the limits of `group` ("/a/b") and of all groups above it, up to the root.
 void add(const std::string& root, std::string group, const char* limit_file, const char* use_file,
@@ -27,8 +27,8 @@ void add(const std::string& root, std::string group, const char* limit_file, con
     const int64_t limit = number_in(folder + limit_file);
     if (limit >= 0 && limit < kNoLimit) {
       const int64_t use = std::max<int64_t>(number_in(folder + use_file), 0);
-      memory.limit_bytes = lesser(memory.limit_bytes, limit);
-      memory.free_bytes = lesser(memory.free_bytes, std::max<int64_t>(limit - use, 0));
+      memory.limit_bytes = lesser_bytes(memory.limit_bytes, limit);
+      memory.free_bytes = lesser_bytes(memory.free_bytes, std::max<int64_t>(limit - use, 0));
     }
     if (group.empty() || group == "/") return;
   }

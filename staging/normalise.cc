@@ -25,7 +25,7 @@ uint32_t bits_of(float value, PixelType type) {
   return std::bit_cast<uint32_t>(value);
 }
 
-void check(const NormaliseOptions& options) {
+void check_normalise_options(const NormaliseOptions& options) {
   const bool sizes = options.height > 0 && options.width > 0;
   const bool channels = options.channels == 3 || options.channels == 4 || options.channels == 8;
   if (!sizes || !channels) {
@@ -43,7 +43,7 @@ void check(const NormaliseOptions& options) {
 }
 
 template <typename Bits>
-void run_twin(const NormaliseArgs& args) {
+void run_normalise_twin(const NormaliseArgs& args) {
   const auto table = [&](int channel, uint8_t pixel) {
     return static_cast<Bits>(args.table[static_cast<size_t>(channel)][pixel]);
   };
@@ -67,7 +67,7 @@ void run_twin(const NormaliseArgs& args) {
   }
 }
 
-void queue_on_host(Stream& stream, const NormaliseArgs& args) {
+void normalise_in_stream(Stream& stream, const NormaliseArgs& args) {
   stream.call([args] { normalise_on_host(args); });
 }
 
@@ -94,16 +94,16 @@ uint16_t fp16_bits(float value) {
 
 void normalise_on_host(const NormaliseArgs& args) {
   if (args.type == PixelType::fp32) {
-    run_twin<uint32_t>(args);
+    run_normalise_twin<uint32_t>(args);
   } else {
-    run_twin<uint16_t>(args);
+    run_normalise_twin<uint16_t>(args);
   }
 }
 
 size_t value_bytes(PixelType type) { return type == PixelType::fp32 ? 4 : 2; }
 
 NormaliseArgs normalise_args(const NormaliseOptions& options) {
-  check(options);
+  check_normalise_options(options);
   NormaliseArgs args;
   args.plane = static_cast<int64_t>(options.height) * options.width;
   args.channels = options.channels;
@@ -121,7 +121,7 @@ NormaliseArgs normalise_args(const NormaliseOptions& options) {
 }
 
 Normaliser::Normaliser(Device& device, const NormaliseOptions& options)
-    : kernel_(queue_on_host), args_(normalise_args(options)) {
+    : kernel_(normalise_in_stream), args_(normalise_args(options)) {
   if (device.cuda_ordinal() < 0) return;
   std::string problem;
   const CudaPlugin* plugin = open_cuda_plugin(problem);

@@ -15,7 +15,7 @@ namespace {
 static_assert(std::is_trivially_copyable_v<RowEdit> && std::is_trivially_copyable_v<RowEditArgs>);
 
 template <int kCount>
-void run_twin(const RowEditArgs& args) {
+void run_row_edits_twin(const RowEditArgs& args) {
   const int groups = 3 * args.width / kCount;
   for (int64_t number = 0; 2 * number < args.rows; ++number) {
     const EditPair pair = pair_of(args, number);
@@ -28,7 +28,7 @@ void run_twin(const RowEditArgs& args) {
   }
 }
 
-void queue_on_host(Stream& stream, const RowEditArgs& args) {
+void edit_rows_in_stream(Stream& stream, const RowEditArgs& args) {
   stream.call([args] { edit_rows_on_host(args); });
 }
 
@@ -36,13 +36,13 @@ void queue_on_host(Stream& stream, const RowEditArgs& args) {
 
 void edit_rows_on_host(const RowEditArgs& args) {
   if (values_at_once(args) == 4) {
-    run_twin<4>(args);
+    run_row_edits_twin<4>(args);
   } else {
-    run_twin<1>(args);
+    run_row_edits_twin<1>(args);
   }
 }
 
-RowEditor::RowEditor(Device& device, const NoiseBytes* noise) : kernel_(queue_on_host) {
+RowEditor::RowEditor(Device& device, const NoiseBytes* noise) : kernel_(edit_rows_in_stream) {
   if (device.cuda_ordinal() >= 0) {
     std::string problem;
     const CudaPlugin* plugin = open_cuda_plugin(problem);

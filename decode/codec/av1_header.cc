@@ -8,18 +8,18 @@ namespace stoker {
 namespace {
 
 enum ObuType : uint8_t {
-  kSequence = 1,
-  kFrameHeader = 3,
-  kFrame = 6,
-  kRepeatedFrameHeader = 7,
-  kTileList = 8,
+  kSequenceObu = 1,
+  kFrameHeaderObu = 3,
+  kFrameObu = 6,
+  kRepeatedFrameHeaderObu = 7,
+  kTileListObu = 8,
 };
 constexpr uint32_t kChosenPerFrame = 2;
 
-DecodeStatus unsupported(size_t at, const char* what) {
+DecodeStatus unsupported_av1(size_t at, const char* what) {
   return {DecodeCode::unsupported, static_cast<int64_t>(at), std::string("AV1 with ") + what};
 }
-DecodeStatus corrupt(size_t at) {
+DecodeStatus bad_av1(size_t at) {
   return {DecodeCode::corrupt, static_cast<int64_t>(at), "a bad AV1 header"};
 }
 
@@ -29,8 +29,9 @@ class BitReader {
   explicit BitReader(std::span<const uint8_t> bytes) : bytes_(bytes, true) {}
   uint32_t bits(uint32_t count) {
     uint32_t value = 0;
-    for (; count > 0; --count, ++at_)
+    for (; count > 0; --count, ++at_) {
       value = value << 1 | (bytes_.u8(at_ / 8) >> (7 - at_ % 8) & 1);
+    }
     return value;
   }
   bool flag() { return bits(1) != 0; }
@@ -121,8 +122,8 @@ DecodeStatus read_sequence(std::span<const uint8_t> data, size_t at, Sequence& s
   }
   reader.skip(3);  // the size of blocks, kinds of prediction
   if (!sequence.is_still) read_tools_of_motion(reader, sequence);
-  if (reader.went_outside()) return corrupt(at);
-  if (sequence.has_layers) return unsupported(at, "layers");
+  if (reader.went_outside()) return bad_av1(at);
+  if (sequence.has_layers) return unsupported_av1(at, "layers");
   return {};
 }
 
@@ -133,15 +134,16 @@ DecodeStatus check_frame(std::span<const uint8_t> data, size_t at, const Sequenc
   const bool is_shown_again = reader.flag();
   const uint32_t type = reader.bits(2);
   const bool is_shown = reader.flag();
-  if (is_shown_again || type != 0 || !is_shown)
-    return unsupported(at, "a frame that is no picture");
+  if (is_shown_again || type != 0 || !is_shown) {
+    return unsupported_av1(at, "a frame that is no picture");
+  }
   reader.skip(sequence.time_bits + 1);  // also: whether probabilities stay the same
   const uint32_t screen_content =
       sequence.screen_content == kChosenPerFrame ? reader.bits(1) : sequence.screen_content;
   if (screen_content > 0 && sequence.whole_motion == kChosenPerFrame) reader.skip(1);
   reader.skip(sequence.number_bits);
-  if (reader.flag()) return unsupported(at, "a frame of another size");
-  return reader.went_outside() ? corrupt(at) : DecodeStatus{};
+  if (reader.flag()) return unsupported_av1(at, "a frame of another size");
+  return reader.went_outside() ? bad_av1(at) : DecodeStatus{};
 }
 
 // One unit of the stream: a header of one or two bytes, a length, the data.
@@ -183,26 +185,27 @@ DecodeStatus read_av1_header(std::span<const uint8_t> data, Size& size) {
   int units = 0;
   for (size_t at = 0; at < data.size();) {
     const size_t begin = at;
-    if (++units > kMostUnits) return unsupported(begin, "more than 1024 units");
+    if (++units > kMostUnits) return unsupported_av1(begin, "more than 1024 units");
     Obu obu;
-    if (!read_obu(data, at, obu)) return corrupt(begin);
-    if (obu.has_layer) return unsupported(begin, "layers");
+    if (!read_obu(data, at, obu)) return bad_av1(begin);
+    if (obu.has_layer) return unsupported_av1(begin, "layers");
     DecodeStatus status;
-    if (obu.type == kSequence) {
-      if (has_sequence) return unsupported(begin, "several sequences");
+    if (obu.type == kSequenceObu) {
+      if (has_sequence) return unsupported_av1(begin, "several sequences");
       has_sequence = true;
       status = read_sequence(obu.data, begin, sequence);
-    } else if (obu.type == kFrame || obu.type == kFrameHeader || obu.type == kRepeatedFrameHeader) {
-      if (!has_sequence) return corrupt(begin);
-      if (has_frame) return unsupported(begin, "several frames");
+    } else if (obu.type == kFrameObu || obu.type == kFrameHeaderObu ||
+               obu.type == kRepeatedFrameHeaderObu) {
+      if (!has_sequence) return bad_av1(begin);
+      if (has_frame) return unsupported_av1(begin, "several frames");
       has_frame = true;
       status = check_frame(obu.data, begin, sequence);
-    } else if (obu.type == kTileList) {
-      return unsupported(begin, "a list of tiles");
+    } else if (obu.type == kTileListObu) {
+      return unsupported_av1(begin, "a list of tiles");
     }
     if (!status.ok()) return status;
   }
-  if (!has_frame) return corrupt(data.size());
+  if (!has_frame) return bad_av1(data.size());
   size = sequence.size;
   return {};
 }

@@ -5,9 +5,7 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kVersionAndFlags = 4;  // in front of the content of most boxes
-
-DecodeStatus corrupt(const char* box) {
+DecodeStatus bad_avif_box(const char* box) {
   return {DecodeCode::corrupt, -1, std::string("a bad or repeated box in an AVIF: ") + box};
 }
 
@@ -115,7 +113,7 @@ bool AvifItems::each_place(const Take& take) const {
 
 DecodeStatus AvifItems::open(std::span<const uint8_t> file, std::span<const uint8_t> meta) {
   file_ = file;
-  if (meta.size() < kVersionAndFlags || meta[0] != 0) return corrupt("meta");
+  if (meta.size() < kVersionAndFlags || meta[0] != 0) return bad_avif_box("meta");
   Bytes main, handler;
   struct Known {
     uint32_t type;
@@ -142,17 +140,17 @@ DecodeStatus AvifItems::open(std::span<const uint8_t> file, std::span<const uint
              {box_type("iref"), &references_},
              {box_type("iprp"), &shared},
              {box_type("idat"), &data_}})) {
-    return corrupt("meta");
+    return bad_avif_box("meta");
   }
   if (!find(shared, 0, {{box_type("ipco"), &properties}, {box_type("ipma"), &uses_}})) {
-    return corrupt("iprp");
+    return bad_avif_box("iprp");
   }
-  if (!read_properties(properties)) return corrupt("ipco");
+  if (!read_properties(properties)) return bad_avif_box("ipco");
   ByteReader reader(main, true);
   primary_ = reader.u8(0) == 0 ? reader.u16(kVersionAndFlags) : reader.u32(kVersionAndFlags);
-  if (reader.went_outside()) return corrupt("pitm");
+  if (reader.went_outside()) return bad_avif_box("pitm");
   ByteReader kind(handler, true);
-  if (kind.u32(8) != box_type("pict")) return corrupt("hdlr");
+  if (kind.u32(8) != box_type("pict")) return bad_avif_box("hdlr");
   return check_counts();
 }
 
@@ -175,9 +173,9 @@ DecodeStatus AvifItems::check_counts() const {
         "an AVIF with more than " + std::to_string(kMost) + " " + std::string(what)};
   };
   uint32_t items = 0, references = 0;
-  if (names_.empty() || !count_boxes(names_, names_at(), items)) return corrupt("iinf");
+  if (names_.empty() || !count_boxes(names_, names_at(), items)) return bad_avif_box("iinf");
   if (!references_.empty() && !count_boxes(references_, kVersionAndFlags, references)) {
-    return corrupt("iref");
+    return bad_avif_box("iref");
   }
   if (items > kMost) return too_many("items");
   if (properties_.size() > kMost) return too_many("properties");
@@ -185,13 +183,13 @@ DecodeStatus AvifItems::check_counts() const {
   ByteReader uses(uses_, true);
   if (uses.u32(kVersionAndFlags) > kMost) return too_many("items with properties");
   uint32_t used = 0, extents = 0, targets = 0, places = 0;
-  if (!each_use([&](uint32_t, uint32_t, bool) { ++used; })) return corrupt("ipma");
+  if (!each_use([&](uint32_t, uint32_t, bool) { ++used; })) return bad_avif_box("ipma");
   if (used > kMostUses) return too_many("items with 8 properties each");
   if (!each_place([&](const Place& place) {
         extents += place.extents;
         return ++places <= kMost && extents <= kMost;
       })) {
-    return corrupt("iloc");
+    return bad_avif_box("iloc");
   }
   if (places > kMost || extents > kMost) return too_many("places of items");
   each_reference([&](uint32_t, uint32_t, uint32_t) { ++targets; });
@@ -248,13 +246,13 @@ DecodeStatus AvifItems::data(uint32_t item, std::span<const uint8_t>& found) con
     if (has_place) place = one;
     return !has_place;
   });
-  if (!has_place || place.is_bad || place.length == 0) return corrupt("iloc");
+  if (!has_place || place.is_bad || place.length == 0) return bad_avif_box("iloc");
   if (place.source != 0 || place.method > 1 || place.extents != 1) {
     return {DecodeCode::unsupported, -1, "an AVIF whose pictures do not lie in one piece each"};
   }
   const Bytes bytes = place.method == 0 ? file_ : data_;
   if (place.offset > bytes.size() || place.length > bytes.size() - place.offset) {
-    return {DecodeCode::truncated, static_cast<int64_t>(file_.size()), "the file ends too early"};
+    return cut_short(file_.size());
   }
   found = bytes.subspan(static_cast<size_t>(place.offset), static_cast<size_t>(place.length));
   return {};

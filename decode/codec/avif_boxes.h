@@ -17,6 +17,8 @@
 
 namespace stoker {
 
+inline constexpr size_t kVersionAndFlags = 4;  // bytes in front of the content of most boxes
+
 constexpr uint32_t box_type(const char (&name)[5]) {
   uint32_t type = 0;
   for (int i = 0; i < 4; ++i) type = type << 8 | static_cast<uint8_t>(name[i]);
@@ -119,7 +121,6 @@ bool AvifItems::each_property(uint32_t item, const Take& take) const {
 
 template <class Take>
 void AvifItems::each_reference(const Take& take) const {
-  constexpr size_t kVersionAndFlags = 4;
   if (references_.empty()) return;
   const size_t id_bytes = references_[0] > 0 ? 4 : 2;
   AvifBox box;

@@ -12,16 +12,13 @@ namespace stoker {
 namespace {
 
 constexpr uint32_t kCoded = box_type("av01"), kGrid = box_type("grid");
-constexpr uint32_t kMostSide = 65536;  // of an AV1 picture
+constexpr uint32_t kMostAv1Side = 65536;  // of an AV1 picture
 
-DecodeStatus unsupported(const std::string& what) {
+DecodeStatus unsupported_avif(const std::string& what) {
   return {DecodeCode::unsupported, -1, "an AVIF with " + what};
 }
-DecodeStatus corrupt(const char* what) {
+DecodeStatus bad_avif(const char* what) {
   return {DecodeCode::corrupt, -1, std::string("a bad AVIF: ") + what};
-}
-DecodeStatus cut_short(std::span<const uint8_t> bytes) {
-  return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()), "the file ends too early"};
 }
 
 // ---- The brands: what readers of a file have to know; the first one is what its writer meant
@@ -46,7 +43,6 @@ struct Properties {
 };
 
 bool is_alpha(std::span<const uint8_t> content) {
-  constexpr size_t kVersionAndFlags = 4;
   for (const std::string_view name :
        {"urn:mpeg:mpegB:cicp:systems:auxiliary:alpha", "urn:mpeg:hevc:2015:auxid:1"}) {
     const std::span<const uint8_t> found =
@@ -59,12 +55,12 @@ bool is_alpha(std::span<const uint8_t> content) {
   return false;
 }
 
-bool read_size(std::span<const uint8_t> content, Size& size) {
+bool read_avif_size(std::span<const uint8_t> content, Size& size) {
   ByteReader reader(content, true);
   const uint32_t width = reader.u32(4), height = reader.u32(8);
   size = {static_cast<int>(width), static_cast<int>(height)};
-  return !reader.went_outside() && width > 0 && height > 0 && width <= kMostSide &&
-         height <= kMostSide;
+  return !reader.went_outside() && width > 0 && height > 0 && width <= kMostAv1Side &&
+         height <= kMostAv1Side;
 }
 
 DecodeStatus read_properties(const AvifItems& items, uint32_t item, Properties& found) {
@@ -76,7 +72,7 @@ DecodeStatus read_properties(const AvifItems& items, uint32_t item, Properties& 
         ByteReader reader(content, true);
         if (type == box_type("ispe")) {
           ++found.sizes;
-          is_good &= read_size(content, found.size);
+          is_good &= read_avif_size(content, found.size);
         } else if (type == box_type("irot")) {
           ++found.rotations;
           found.angle = reader.u8(0) & 3;
@@ -96,10 +92,10 @@ DecodeStatus read_properties(const AvifItems& items, uint32_t item, Properties& 
         }
         is_good &= !reader.went_outside();
       });
-  if (!are_there || !is_good || found.sizes != 1) return corrupt("properties of a picture");
-  if (found.rotations > 1 || found.mirrors > 1) return corrupt("a picture is turned twice");
-  if (found.has_layers) return unsupported("layers");
-  if (found.has_unknown) return unsupported("properties that are not known");
+  if (!are_there || !is_good || found.sizes != 1) return bad_avif("properties of a picture");
+  if (found.rotations > 1 || found.mirrors > 1) return bad_avif("a picture is turned twice");
+  if (found.has_layers) return unsupported_avif("layers");
+  if (found.has_unknown) return unsupported_avif("properties that are not known");
   return {};
 }
 
@@ -136,30 +132,30 @@ DecodeStatus read_cells(const AvifItems& items, Picture& picture) {
     Properties properties;
     if (!status.ok()) return;
     status = items.type(cell) == kCoded ? read_properties(items, cell, properties)
-                                        : unsupported("a grid of other than AV1");
+                                        : unsupported_avif("a grid of other than AV1");
     const bool is_first = picture.cells++ == 0;
     if (is_first) picture.cell = properties.size;
     if (status.ok() && properties.size != picture.cell) {
-      status = corrupt("a grid whose cells differ in size");
+      status = bad_avif("a grid whose cells differ in size");
     }
     if (status.ok() && (cell <= last || !items.are_listed_in_order(last, cell))) {
-      status = unsupported("the cells of a grid in another order than their items");
+      status = unsupported_avif("the cells of a grid in another order than their items");
     }
     last = cell;
   });
-  if (status.ok() && picture.cells == 0) return corrupt("a grid without cells");
+  if (status.ok() && picture.cells == 0) return bad_avif("a grid without cells");
   return status;
 }
 
 DecodeStatus read_picture(const AvifItems& items, uint32_t item, Picture& picture) {
   picture.item = item;
   const uint32_t type = items.type(item);
-  if (type != kCoded && type != kGrid) return unsupported("other than AV1");
+  if (type != kCoded && type != kGrid) return unsupported_avif("other than AV1");
   const DecodeStatus status = read_properties(items, item, picture.properties);
   if (!status.ok()) return status;
   if (type == kGrid) return read_cells(items, picture);
   picture.cell = picture.properties.size;
-  return picture.properties.codings == 1 ? status : corrupt("no coding of AV1");
+  return picture.properties.codings == 1 ? status : bad_avif("no coding of AV1");
 }
 
 struct Pictures {
@@ -177,16 +173,16 @@ DecodeStatus read_alpha(const AvifItems& items, Pictures& pictures) {
     const DecodeStatus found = read_properties(items, from, properties);
     if (!properties.is_alpha) return;
     each_cell(items, pictures.colours.item, [&](uint32_t cell) {
-      if (cell == to) status = unsupported("alpha of single cells of a grid");
+      if (cell == to) status = unsupported_avif("alpha of single cells of a grid");
     });
     if (!status.ok() || to != pictures.colours.item) return;
-    status = ++alphas > 1 ? unsupported("several kinds of alpha") : found;
+    status = ++alphas > 1 ? unsupported_avif("several kinds of alpha") : found;
     if (status.ok()) status = read_picture(items, from, pictures.alpha);
   });
   pictures.has_alpha = alphas > 0;
   if (status.ok() && pictures.has_alpha &&
       pictures.alpha.properties.size != pictures.colours.properties.size) {
-    return unsupported("alpha of another size");
+    return unsupported_avif("alpha of another size");
   }
   return status;
 }
@@ -198,22 +194,22 @@ DecodeStatus open_items(std::span<const uint8_t> bytes, AvifItems& items, bool& 
   AvifBox box, meta;
   size_t at = 0;
   is_complete = true;
-  if (!next_box(bytes, at, box) || box.is_cut) return cut_short(bytes);
+  if (!next_box(bytes, at, box) || box.is_cut) return cut_short(bytes.size());
   constexpr uint32_t kStill = box_type("avif"), kSequence = box_type("avis");
   ByteReader brands(box.content, true);
   if (brands.u32(0) == kSequence || !has_brand(box.content, kStill)) {
-    return unsupported("a sequence of pictures");
+    return unsupported_avif("a sequence of pictures");
   }
   while (next_box(bytes, at, box)) {
     is_complete &= !box.is_cut;
-    if (box.type == box_type("moov")) return unsupported("a sequence of pictures");
+    if (box.type == box_type("moov")) return unsupported_avif("a sequence of pictures");
     if (box.type != box_type("meta")) continue;
-    if (meta.type != 0) return corrupt("several boxes `meta`");
-    if (box.is_cut) return cut_short(bytes);
+    if (meta.type != 0) return bad_avif("several boxes `meta`");
+    if (box.is_cut) return cut_short(bytes.size());
     meta = box;
   }
   is_complete &= at == bytes.size();
-  if (meta.type == 0) return cut_short(bytes);
+  if (meta.type == 0) return cut_short(bytes.size());
   return items.open(bytes, meta.content);
 }
 
@@ -225,7 +221,7 @@ DecodeStatus read_pictures(std::span<const uint8_t> bytes, AvifItems& items, boo
 }
 
 // dav1d makes frames of whole blocks of 128 by 128 pixels.
-int64_t padded(Size size) {
+int64_t padded_pixels(Size size) {
   constexpr int64_t kBlock = 128;
   return (size.width + kBlock - 1) / kBlock * kBlock *
          ((size.height + kBlock - 1) / kBlock * kBlock);
@@ -248,13 +244,16 @@ DecodeStatus check_cells(const Pictures& pictures) {
   const int64_t cells = pictures.colours.cells + pictures.alpha.cells;
   for (const Picture* picture : {&pictures.colours, &pictures.alpha}) {
     const Size cell = picture->cell;
-    if (are_cells_larger(*picture)) return unsupported("cells that are larger than the picture");
+    if (are_cells_larger(*picture)) {
+      return unsupported_avif("cells that are larger than the picture");
+    }
     if (picture->cells == 0 || cells <= kFewCells ||
         int64_t{cell.width} * cell.height >= kLeastPixels) {
       continue;
     }
-    return unsupported(std::to_string(cells) + " cells, some of " + std::to_string(cell.width) +
-                       "x" + std::to_string(cell.height) + " pixels: they are too small");
+    return unsupported_avif(std::to_string(cells) + " cells, some of " +
+                            std::to_string(cell.width) + "x" + std::to_string(cell.height) +
+                            " pixels: they are too small");
   }
   return {};
 }
@@ -266,7 +265,7 @@ int64_t planned_pixels(const Pictures& pictures) {
   int64_t most = 0;
   for (const Picture* picture : {&pictures.colours, &pictures.alpha}) {
     const Size size = picture->properties.size;
-    const int64_t frames = padded(picture->cell) * std::max<int64_t>(picture->cells, 1);
+    const int64_t frames = padded_pixels(picture->cell) * std::max<int64_t>(picture->cells, 1);
     most = std::max({most, int64_t{size.width} * size.height, frames - kSpare});
   }
   return kShare * most;
@@ -283,7 +282,7 @@ DecodeStatus check_grid(std::span<const uint8_t> data, const Picture& picture) {
   const Size size = picture.properties.size;
   if (reader.went_outside() || reader.u8(0) != 0 || rows * columns != picture.cells ||
       width != static_cast<uint32_t>(size.width) || height != static_cast<uint32_t>(size.height)) {
-    return corrupt("a grid that does not fit its cells");
+    return bad_avif("a grid that does not fit its cells");
   }
   return {};
 }
@@ -297,7 +296,7 @@ DecodeStatus check_coded(std::span<const uint8_t> bytes, const AvifItems& items,
   status = read_av1_header(data, coded);
   if (status.byte_offset >= 0) status.byte_offset += data.data() - bytes.data();
   if (!status.ok()) return status;
-  if (coded != size) return unsupported("a picture of another size than its box says");
+  if (coded != size) return unsupported_avif("a picture of another size than its box says");
   return status;
 }
 
@@ -351,7 +350,7 @@ DecodeStatus check_avif_body(std::span<const uint8_t> bytes) {
   Pictures pictures;
   bool is_complete = false;
   DecodeStatus status = read_pictures(bytes, items, is_complete, pictures);
-  if (status.ok() && !is_complete) return cut_short(bytes);
+  if (status.ok() && !is_complete) return cut_short(bytes.size());
   if (status.ok()) status = check_picture(bytes, items, pictures.colours);
   if (status.ok() && pictures.has_alpha) {
     status = check_picture(bytes, items, pictures.alpha);

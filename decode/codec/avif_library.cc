@@ -133,7 +133,7 @@ avifResult convert(avifImage& image, bool has_alpha, uint8_t* rgb) {
   return result;
 }
 
-bool decode(std::span<const uint8_t> bytes, Size size, uint8_t* rgb, std::string& problem) {
+bool decode_avif(std::span<const uint8_t> bytes, Size size, uint8_t* rgb, std::string& problem) {
   const uint32_t width = static_cast<uint32_t>(size.width);
   const uint32_t height = static_cast<uint32_t>(size.height);
   const Decoder decoder(avifDecoderCreate());
@@ -171,6 +171,7 @@ bool decode(std::span<const uint8_t> bytes, Size size, uint8_t* rgb, std::string
 
 extern "C" __attribute__((visibility("default"))) const stoker::CodecPlugin* stoker_codec_plugin() {
   using namespace stoker;
-  static const CodecPlugin plugin{kCodecPluginVersion, STOKER_BUILD_STAMP, avifVersion(), decode};
+  static const CodecPlugin plugin{kCodecPluginVersion, STOKER_BUILD_STAMP, avifVersion(),
+                                  decode_avif};
   return &plugin;
 }

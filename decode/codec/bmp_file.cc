@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kRaw = 0, kRuns8 = 1, kRuns4 = 2, kBitFields = 3;
 constexpr uint32_t kFileHeader = 14, kOldHeader = 12;
 
-DecodeStatus unsupported(const BmpLayout& layout, uint32_t compression) {
+DecodeStatus unsupported_bmp(const BmpLayout& layout, uint32_t compression) {
   return {DecodeCode::unsupported, 0,
           "a BMP of " + std::to_string(layout.bits) + " bits, compression " +
               std::to_string(compression)};
@@ -26,7 +26,7 @@ bool is_known_header(uint32_t bytes) {
 }
 
 // Returns which byte of a pixel a mask selects; -1 if the mask is not one whole byte.
-int byte_of(uint32_t mask) {
+int byte_of_mask(uint32_t mask) {
   for (int byte = 0; byte < 4; ++byte) {
     if (mask == 0xffu << 8 * byte) return byte;
   }
@@ -42,9 +42,9 @@ bool read_bit_fields(ByteReader& reader, BmpLayout& layout) {
            (layout.green_bits == 6 ? masks[0] == 0xf800 : masks[0] == 0x7c00 && masks[1] == 0x3e0);
   }
   if (layout.bits == 32 && masks[0] == 0 && masks[1] == 0 && masks[2] == 0) return true;
-  layout.red = byte_of(masks[0]);
-  layout.green = byte_of(masks[1]);
-  layout.blue = byte_of(masks[2]);
+  layout.red = byte_of_mask(masks[0]);
+  layout.green = byte_of_mask(masks[1]);
+  layout.blue = byte_of_mask(masks[2]);
   const bool is_usual = layout.red == 2 && layout.green == 1 && layout.blue == 0;
   return layout.bits == 32 ? std::min({layout.red, layout.green, layout.blue}) >= 0 &&
                                  layout.red != layout.green && layout.green != layout.blue &&
@@ -54,8 +54,8 @@ bool read_bit_fields(ByteReader& reader, BmpLayout& layout) {
 
 // Reads colours of blue, green, red and perhaps one more byte. Returns false if Pillow would
 // misread the pixels.
-bool read_palette(ByteReader& reader, int64_t at, int64_t colours, int64_t colour_bytes,
-                  BmpLayout& layout) {
+bool read_bmp_palette(ByteReader& reader, int64_t at, int64_t colours, int64_t colour_bytes,
+                      BmpLayout& layout) {
   bool is_gray = true;
   for (int64_t i = 0; i < colours; ++i) {
     uint8_t rgb[3];
@@ -85,7 +85,7 @@ DecodeStatus find_palette(ByteReader& reader, uint32_t header_bytes, BmpLayout& 
   if (colours > kMostColours) return {DecodeCode::corrupt, 46, "a bad BMP palette"};
   if (layout.pixels_at == 0) layout.pixels_at = at + colours * colour_bytes;
   if (layout.pixels_at == at) layout.pixels_at += 4 * colours;
-  if (read_palette(reader, at, colours, colour_bytes, layout)) return {};
+  if (read_bmp_palette(reader, at, colours, colour_bytes, layout)) return {};
   return {DecodeCode::unsupported, at,
           "a BMP of " + std::to_string(layout.bits) + " bits with " + std::to_string(colours) +
               " shades of gray"};
@@ -181,10 +181,6 @@ int index_of(const uint8_t* row, int x, int bits) {
 
 DecodeStatus read_bmp_layout(std::span<const uint8_t> bytes, BmpLayout& layout) {
   ByteReader reader(bytes, false);
-  const auto cut_short = [&] {
-    return DecodeStatus{DecodeCode::truncated, static_cast<int64_t>(bytes.size()),
-                        "the file ends too early"};
-  };
   const uint32_t header_bytes = reader.u32(14);
   const bool is_old = header_bytes == kOldHeader;
   const uint32_t width = is_old ? reader.u16(18) : reader.u32(18);
@@ -194,7 +190,7 @@ DecodeStatus read_bmp_layout(std::span<const uint8_t> bytes, BmpLayout& layout) 
   layout.bits = reader.u16(is_old ? 24 : 28);
   const uint32_t compression = is_old ? kRaw : reader.u32(30);
   layout.pixels_at = reader.u32(10);
-  if (reader.went_outside()) return cut_short();
+  if (reader.went_outside()) return cut_short(bytes.size());
   constexpr uint32_t kMost = 0x7fffffff;
   if (!is_known_header(header_bytes) || width == 0 || height == 0 || width > kMost ||
       height > kMost) {
@@ -206,17 +202,17 @@ DecodeStatus read_bmp_layout(std::span<const uint8_t> bytes, BmpLayout& layout) 
       (compression == kRuns8 && layout.bits == 8) || (compression == kRuns4 && layout.bits == 4);
   const bool is_read = has_palette ? compression == kRaw || layout.is_packed
                                    : layout.bits == 16 || layout.bits == 24 || layout.bits == 32;
-  if (!is_read) return unsupported(layout, compression);
+  if (!is_read) return unsupported_bmp(layout, compression);
   if (has_palette) {
     const DecodeStatus status = find_palette(reader, header_bytes, layout);
     if (!status.ok() && !reader.went_outside()) return status;
   } else if (compression == kBitFields ? !read_bit_fields(reader, layout) : compression != kRaw) {
-    return unsupported(layout, compression);
+    return unsupported_bmp(layout, compression);
   } else if (layout.pixels_at == 0) {
     layout.pixels_at =
         kFileHeader + header_bytes + (compression == kBitFields && header_bytes == 40 ? 12 : 0);
   }
-  if (reader.went_outside()) return cut_short();
+  if (reader.went_outside()) return cut_short(bytes.size());
   layout.row_bytes = (int64_t{layout.size.width} * layout.bits + 31) / 32 * 4;
   return {};
 }

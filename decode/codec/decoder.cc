@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kBatchRows = 16;
+constexpr int kFrameBatchRows = 16;
 
 bool contains(Box outer, Box inner) {
   return inner.x >= outer.x && inner.y >= outer.y &&
@@ -24,7 +24,7 @@ bool contains(Box outer, Box inner) {
 struct CodecDecoder::Impl {
   CodecFrame frame;
   PngReader png;
-  std::vector<uint8_t> rows;  // (kBatchRows, region width, 3) u8
+  std::vector<uint8_t> rows;  // (kFrameBatchRows, region width, 3) u8
 
   DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header, Box region) {
     switch (header.format) {
@@ -84,9 +84,9 @@ struct CodecDecoder::Impl {
   template <class ReadRow>
   void give_rows(Box region, RowSink& sink, const ReadRow& read_row) {
     const size_t stride = 3 * static_cast<size_t>(region.width);
-    if (rows.size() < kBatchRows * stride) rows.resize(kBatchRows * stride);
+    if (rows.size() < kFrameBatchRows * stride) rows.resize(kFrameBatchRows * stride);
     for (int done = 0; done < region.height;) {
-      const int batch = std::min(kBatchRows, region.height - done);
+      const int batch = std::min(kFrameBatchRows, region.height - done);
       for (int r = 0; r < batch; ++r) {
         if (!read_row(region.y + done + r, rows.data() + r * stride)) return;
       }

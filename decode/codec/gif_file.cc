@@ -10,13 +10,9 @@ namespace stoker {
 namespace {
 
 constexpr size_t kScreen = 6, kFirstBlock = 13;
-constexpr uint8_t kExtension = '!', kImage = ',', kEnd = ';';
+constexpr uint8_t kExtension = '!', kImage = ',', kTrailer = ';';
 constexpr uint8_t kControl = 0xf9, kComment = 0xfe, kApplication = 0xff;
 constexpr uint8_t kHasPalette = 0x80, kInterlaced = 0x40, kTransparent = 0x01;
-
-DecodeStatus cut_short(std::span<const uint8_t> bytes) {
-  return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()), "the file ends too early"};
-}
 
 // Reads blocks one after another.
 class GifBlocks {
@@ -30,10 +26,11 @@ class GifBlocks {
     read_palette(reader_.u8(kScreen + 4), layout);
     for (;;) {
       const uint8_t kind = reader_.u8(at_);
-      if (reader_.went_outside()) return cut_short(bytes_);
+      if (reader_.went_outside()) return cut_short(bytes_.size());
       ++at_;
-      if (kind == kEnd)
+      if (kind == kTrailer) {
         return {DecodeCode::corrupt, static_cast<int64_t>(at_), "a GIF without an image"};
+      }
       if (kind == kImage) return read_image(layout);
       if (kind == kExtension) read_extension(layout);
     }
@@ -96,7 +93,7 @@ class GifBlocks {
     read_palette(flags, layout);
     layout.code_bits = reader_.u8(at_++);
     layout.data_at = at_;
-    if (reader_.went_outside()) return cut_short(bytes_);
+    if (reader_.went_outside()) return cut_short(bytes_.size());
     layout.size = {std::max(layout.size.width, layout.box.x + layout.box.width),
                    std::max(layout.size.height, layout.box.y + layout.box.height)};
     if (is_control_bad_ || layout.box.width == 0 || layout.box.height == 0) {
@@ -126,7 +123,7 @@ DecodeStatus check_gif_blocks(std::span<const uint8_t> bytes, const GifLayout& l
   for (size_t at = layout.data_at; at < bytes.size(); at += size_t{1} + bytes[at]) {
     if (bytes[at] == 0) return {};
   }
-  return cut_short(bytes);
+  return cut_short(bytes.size());
 }
 
 }  // namespace stoker

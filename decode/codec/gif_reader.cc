@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kMostCodeBits = 12;
 constexpr uint32_t kCodes = 1u << kMostCodeBits;
-constexpr size_t kCopy = 16;               // bytes that are copied at once
-constexpr size_t kSpare = kCodes + kCopy;  // what the last string may write behind the pixels
+constexpr size_t kGifCopy = 16;                  // bytes that are copied at once
+constexpr size_t kGifSpare = kCodes + kGifCopy;  // what the last string may write behind the pixels
 
 // The codes in the blocks of an image.
 class GifCodes {
@@ -77,10 +77,10 @@ const char* decode_pixels(GifCodes codes, int code_bits, size_t count, uint8_t* 
     } else {
       // The code that is made by this one itself is the last string and its own first pixel.
       const PixelString from = code == next ? last : strings[code];
-      for (uint32_t i = 0; i < from.length; i += kCopy) {
-        uint8_t some[kCopy];  // the two places may overlap behind the string
-        std::memcpy(some, pixels + from.at + i, kCopy);
-        std::memcpy(pixels + out + i, some, kCopy);
+      for (uint32_t i = 0; i < from.length; i += kGifCopy) {
+        uint8_t some[kGifCopy];  // the two places may overlap behind the string
+        std::memcpy(some, pixels + from.at + i, kGifCopy);
+        std::memcpy(pixels + out + i, some, kGifCopy);
       }
       string.length = from.length;
       if (code == next) pixels[out + string.length++] = pixels[out];
@@ -108,7 +108,7 @@ int row_of(int i, int height, bool is_interlaced) {
   return height - 1;
 }
 
-void put(const uint8_t* colour, uint8_t* to) { std::memcpy(to, colour, 3); }
+void put_colour(const uint8_t* colour, uint8_t* to) { std::memcpy(to, colour, 3); }
 
 }  // namespace
 
@@ -121,7 +121,7 @@ DecodeStatus read_gif_pixels(std::span<const uint8_t> bytes, Box region, CodecFr
                        ? box.height
                        : std::clamp(region.y + region.height - box.y, 0, box.height);
   const auto width = static_cast<size_t>(box.width);
-  std::vector<uint8_t> pixels(width * static_cast<size_t>(rows) + kSpare);
+  std::vector<uint8_t> pixels(width * static_cast<size_t>(rows) + kGifSpare);
   const char* problem = decode_pixels(GifCodes(bytes, layout.data_at), layout.code_bits,
                                       width * static_cast<size_t>(rows), pixels.data());
   if (problem != nullptr) return {DecodeCode::corrupt, -1, problem};
@@ -129,7 +129,9 @@ DecodeStatus read_gif_pixels(std::span<const uint8_t> bytes, Box region, CodecFr
   frame.begin(region, FrameColours::rgb);
   for (int y = 0; y < region.height; ++y) {
     uint8_t* to = frame.row(y);
-    for (int x = 0; x < region.width; ++x) put(layout.colours[layout.background], to + 3 * x);
+    for (int x = 0; x < region.width; ++x) {
+      put_colour(layout.colours[layout.background], to + 3 * x);
+    }
   }
   const int begin = std::max(region.x, box.x);
   const int end = std::min(region.x + region.width, box.x + box.width);
@@ -138,7 +140,8 @@ DecodeStatus read_gif_pixels(std::span<const uint8_t> bytes, Box region, CodecFr
     if (y < 0 || y >= region.height) continue;
     const uint8_t* from = pixels.data() + static_cast<size_t>(i) * width;
     for (int x = begin; x < end; ++x) {
-      put(layout.colours[from[x - box.x]], frame.row(y) + 3 * static_cast<size_t>(x - region.x));
+      put_colour(layout.colours[from[x - box.x]],
+                 frame.row(y) + 3 * static_cast<size_t>(x - region.x));
     }
   }
   return {};

@@ -15,10 +15,6 @@
 namespace stoker {
 namespace {
 
-DecodeStatus cut_short(size_t bytes) {
-  return {DecodeCode::truncated, static_cast<int64_t>(bytes), "the file ends too early"};
-}
-
 // ---- PNG
 
 DecodeStatus read_png(std::span<const uint8_t> bytes, CodecHeader& header) {

@@ -12,8 +12,8 @@ namespace {
 constexpr size_t kWindow = 32768;   // how far back a match may begin
 constexpr size_t kStep = 65536;     // bytes that are decoded at once, where so many are wanted
 constexpr size_t kMostMatch = 258;  // bytes of a match
-constexpr size_t kCopy = 16;        // bytes that are copied at once
-constexpr size_t kSpare = kMostMatch + 4 * kCopy;  // what may be written behind a limit
+constexpr size_t kMatchCopy = 16;   // bytes that are copied at once
+constexpr size_t kWindowSpare = kMostMatch + 4 * kMatchCopy;  // what may be written behind a limit
 constexpr ptrdiff_t kFastInput = 32;  // bytes that the fast loop reads without looking, at most
 
 // An entry of a table says what the next bits are.
@@ -24,7 +24,7 @@ constexpr ptrdiff_t kFastInput = 32;  // bytes that the fast loop reads without 
 //   bits 12-27  the least length or distance; of a link, where its subtable begins
 //   bits 28-29  the kind; of a link, bits 8-11 say how many bits the subtable is looked up with
 constexpr uint32_t kLiteral = 1u << 31, kOne = 1u << 24, kTwo = 2u << 24;
-constexpr uint32_t kValue = 0u << 28, kLink = 1u << 28, kEndOfBlock = 2u << 28, kBad = 3u << 28;
+constexpr uint32_t kValue = 0u << 28, kLink = 1u << 28, kEndsBlock = 2u << 28, kBad = 3u << 28;
 constexpr uint32_t kKind = 3u << 28;
 
 constexpr bool is_literal(uint32_t entry) { return (entry & kLiteral) != 0; }
@@ -48,7 +48,7 @@ uint64_t load64(const uint8_t* from) {
 struct SymbolEntries {
   constexpr SymbolEntries() {
     for (uint32_t s = 0; s < 256; ++s) literals[s] = kLiteral | kOne | s << 8;
-    literals[256] = kEndOfBlock;
+    literals[256] = kEndsBlock;
     uint32_t base = 3;
     for (uint32_t s = 257; s < 285; ++s) {
       const uint32_t extra = s < 265 ? 0 : (s - 261) / 4;
@@ -200,7 +200,7 @@ void join_literals(uint32_t* table, int table_bits) {
   }
 }
 
-// Copies a match whose source may overlap it. May write 4 * kCopy bytes behind its end.
+// Copies a match whose source may overlap it. May write 4 * kMatchCopy bytes behind its end.
 inline void copy_bytes(uint8_t* to, uint32_t distance, uint32_t length) {
   const uint8_t* from = to - distance;
   uint8_t* const end = to + length;
@@ -209,18 +209,18 @@ inline void copy_bytes(uint8_t* to, uint32_t distance, uint32_t length) {
     return;
   }
   // A pattern that is shorter than a copy is doubled until it is not.
-  while (distance < kCopy) {
-    uint8_t pattern[kCopy];
-    std::memcpy(pattern, from, kCopy);
-    std::memcpy(to, pattern, kCopy);
+  while (distance < kMatchCopy) {
+    uint8_t pattern[kMatchCopy];
+    std::memcpy(pattern, from, kMatchCopy);
+    std::memcpy(to, pattern, kMatchCopy);
     to += distance;
     distance *= 2;
     if (to >= end) return;
   }
   do {
-    std::memcpy(to, from, kCopy);
-    to += kCopy;
-    from += kCopy;
+    std::memcpy(to, from, kMatchCopy);
+    to += kMatchCopy;
+    from += kMatchCopy;
   } while (to < end);
 }
 
@@ -234,7 +234,7 @@ void Inflater::begin(InflateInput& input, const Plan& plan) {
   plan_ = plan;
   decoded_ = 0;
   room_ = kWindow + plan.most_at_once + kStep;
-  begin_ = read_at_ = out_ = window_.grow(room_ + kSpare);
+  begin_ = read_at_ = out_ = window_.grow(room_ + kWindowSpare);
   part_ = Part::stream_header;
   is_last_block_ = false;
   stored_left_ = 0;
@@ -492,7 +492,7 @@ void Inflater::run_one() {
     *out_++ = static_cast<uint8_t>(entry >> 8);
     return;
   }
-  if ((entry & kKind) == kEndOfBlock) {
+  if ((entry & kKind) == kEndsBlock) {
     part_ = Part::block_header;
     return;
   }
@@ -566,7 +566,7 @@ void Inflater::run_fast(const uint8_t* limit) {
           continue;
         }
       }
-      if ((entry & kKind) == kEndOfBlock) {
+      if ((entry & kKind) == kEndsBlock) {
         skip(entry);
         part_ = Part::block_header;
         break;

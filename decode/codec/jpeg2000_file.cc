@@ -1,6 +1,5 @@
 #include "decode/codec/jpeg2000_file.h"
 
-#include <cstring>
 #include <string>
 
 #include "decode/byte_reader.h"
@@ -11,28 +10,20 @@ namespace {
 constexpr uint8_t kSignature[] = {0, 0, 0, 12, 'j', 'P', ' ', ' ', 13, 10, 0x87, 10};
 constexpr uint8_t kBareStart[] = {0xff, 0x4f, 0xff, 0x51};
 enum Marker : uint16_t {
-  kStart = 0xff4f,
-  kSize = 0xff51,
-  kCoding = 0xff52,
-  kCodingOfOne = 0xff53,
-  kTilePart = 0xff90,
-  kData = 0xff93,
-  kEnd = 0xffd9,
+  kStartMarker = 0xff4f,
+  kSizeMarker = 0xff51,
+  kCodingMarker = 0xff52,
+  kCodingOfOneMarker = 0xff53,
+  kTilePartMarker = 0xff90,
+  kDataMarker = 0xff93,
+  kEndMarker = 0xffd9,
 };
 
-template <size_t kCount>
-bool begins_with(std::span<const uint8_t> bytes, const uint8_t (&start)[kCount]) {
-  return bytes.size() >= kCount && std::memcmp(bytes.data(), start, kCount) == 0;
-}
-
-DecodeStatus unsupported(const char* what) {
+DecodeStatus unsupported_jpeg2000(const char* what) {
   return {DecodeCode::unsupported, 0, std::string("a JPEG 2000 with ") + what};
 }
-DecodeStatus corrupt(size_t at) {
+DecodeStatus bad_jpeg2000(size_t at) {
   return {DecodeCode::corrupt, static_cast<int64_t>(at), "a bad JPEG 2000 header"};
-}
-DecodeStatus cut_short(std::span<const uint8_t> bytes) {
-  return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()), "the file ends too early"};
 }
 
 // What the boxes around the codestream say.
@@ -76,7 +67,7 @@ struct Codestream {
 };
 
 // The size, and the tiles. `at`: behind the marker.
-DecodeStatus read_size(std::span<const uint8_t> bytes, size_t at, Codestream& stream) {
+DecodeStatus read_jpeg2000_size(std::span<const uint8_t> bytes, size_t at, Codestream& stream) {
   constexpr uint32_t kMostSide = 0x7fffffff, kUnsigned8 = 7;
   constexpr uint64_t kTiles = 64, kPixelsOfATile = 1024;
   ByteReader reader(bytes, true);
@@ -85,23 +76,27 @@ DecodeStatus read_size(std::span<const uint8_t> bytes, size_t at, Codestream& st
   stream.channels = reader.u16(at + 36);
   if (width == 0 || height == 0 || width > kMostSide || height > kMostSide || tile_width == 0 ||
       tile_height == 0) {
-    return corrupt(at);
+    return bad_jpeg2000(at);
   }
   for (const size_t offset : {12u, 16u, 28u, 32u}) {
-    if (reader.u32(at + offset) != 0) return unsupported("an offset");
+    if (reader.u32(at + offset) != 0) return unsupported_jpeg2000("an offset");
   }
-  if (stream.channels < 1 || stream.channels > 4) return unsupported("other than 1 to 4 channels");
+  if (stream.channels < 1 || stream.channels > 4) {
+    return unsupported_jpeg2000("other than 1 to 4 channels");
+  }
   for (uint32_t c = 0; c < stream.channels; ++c) {
     const size_t channel = at + 38 + 3 * size_t{c};
     if (reader.u8(channel) != kUnsigned8 || reader.u16(channel + 1) != 0x0101) {
-      return unsupported("channels that have not 8 bits, or fewer pixels");
+      return unsupported_jpeg2000("channels that have not 8 bits, or fewer pixels");
     }
   }
   const uint64_t tiles = ((uint64_t{width} + tile_width - 1) / tile_width) *
                          ((uint64_t{height} + tile_height - 1) / tile_height);
-  if (tiles > kTiles + uint64_t{width} * height / kPixelsOfATile) return unsupported("tiny tiles");
+  if (tiles > kTiles + uint64_t{width} * height / kPixelsOfATile) {
+    return unsupported_jpeg2000("tiny tiles");
+  }
   stream.size = {static_cast<int>(width), static_cast<int>(height)};
-  return reader.went_outside() ? corrupt(at) : DecodeStatus{};
+  return reader.went_outside() ? bad_jpeg2000(at) : DecodeStatus{};
 }
 
 // How the tiles are coded. `at`: behind the marker.
@@ -111,37 +106,42 @@ DecodeStatus check_coding(std::span<const uint8_t> bytes, size_t at) {
   constexpr uint32_t kMostLayers = 256, kMostLevels = 32;
   ByteReader reader(bytes, true);
   const uint32_t levels = reader.u8(at + 7);
-  if (levels > kMostLevels) return corrupt(at);
-  if (reader.u16(at + 4) > kMostLayers) return unsupported("more than 256 layers");
-  if (reader.u8(at + 8) + reader.u8(at + 9) < kLeastBlock) return unsupported("tiny blocks");
+  if (levels > kMostLevels) return bad_jpeg2000(at);
+  if (reader.u16(at + 4) > kMostLayers) return unsupported_jpeg2000("more than 256 layers");
+  if (reader.u8(at + 8) + reader.u8(at + 9) < kLeastBlock) {
+    return unsupported_jpeg2000("tiny blocks");
+  }
   const bool has_precincts = (reader.u8(at + 2) & kHasPrecincts) != 0;
   for (uint32_t level = 0; has_precincts && level <= levels; ++level) {
     const uint8_t precinct = reader.u8(at + 12 + level);
     if (precinct % 16 < kLeastPrecinct || precinct / 16 < kLeastPrecinct) {
-      return unsupported("tiny precincts");
+      return unsupported_jpeg2000("tiny precincts");
     }
   }
-  return reader.went_outside() ? corrupt(at) : DecodeStatus{};
+  return reader.went_outside() ? bad_jpeg2000(at) : DecodeStatus{};
 }
 
 DecodeStatus read_main_header(std::span<const uint8_t> bytes, Codestream& stream) {
   ByteReader reader(bytes, true);
   bool has_coding = false;
-  const bool begins_well = reader.u16(stream.at) == kStart && reader.u16(stream.at + 2) == kSize;
+  const bool begins_well =
+      reader.u16(stream.at) == kStartMarker && reader.u16(stream.at + 2) == kSizeMarker;
   for (size_t at = stream.at + 2;;) {
     const uint16_t marker = reader.u16(at), length = reader.u16(at + 2);
     const size_t end = at + 2 + size_t{length};
-    if (reader.went_outside() || end > bytes.size()) return cut_short(bytes);
-    if (!begins_well || marker < 0xff00 || length < 2) return corrupt(at);
+    if (reader.went_outside() || end > bytes.size()) return cut_short(bytes.size());
+    if (!begins_well || marker < 0xff00 || length < 2) return bad_jpeg2000(at);
     DecodeStatus status;
-    if (marker == kSize) status = read_size(bytes.first(end), at + 2, stream);
-    if (marker == kCoding) status = check_coding(bytes.first(end), at + 2);
-    if (marker == kCodingOfOne) status = unsupported("channels that are coded in different ways");
+    if (marker == kSizeMarker) status = read_jpeg2000_size(bytes.first(end), at + 2, stream);
+    if (marker == kCodingMarker) status = check_coding(bytes.first(end), at + 2);
+    if (marker == kCodingOfOneMarker) {
+      status = unsupported_jpeg2000("channels that are coded in different ways");
+    }
     if (!status.ok()) return status;
-    has_coding |= marker == kCoding;
-    if (marker == kTilePart) {
+    has_coding |= marker == kCodingMarker;
+    if (marker == kTilePartMarker) {
       stream.tiles_at = at;
-      return has_coding ? DecodeStatus{} : corrupt(at);
+      return has_coding ? DecodeStatus{} : bad_jpeg2000(at);
     }
     at = end;
   }
@@ -153,22 +153,23 @@ DecodeStatus check_tile_header(std::span<const uint8_t> bytes, size_t at, size_t
   ByteReader reader(bytes, true);
   for (at += kTilePartBytes; at + 2 <= end;) {
     const uint16_t marker = reader.u16(at);
-    if (marker == kData) return {};
-    if (marker == kCoding || marker == kCodingOfOne)
-      return unsupported("tiles that are coded in different ways");
+    if (marker == kDataMarker) return {};
+    if (marker == kCodingMarker || marker == kCodingOfOneMarker) {
+      return unsupported_jpeg2000("tiles that are coded in different ways");
+    }
     const uint16_t length = reader.u16(at + 2);
     if (marker < 0xff00 || length < 2) break;
     at += 2 + size_t{length};
   }
-  return corrupt(at);
+  return bad_jpeg2000(at);
 }
 
 DecodeStatus read_codestream(std::span<const uint8_t> bytes, Codestream& stream) {
   Boxes boxes;
-  const bool is_bare = begins_with(bytes, kBareStart);
+  const bool is_bare = begins_with(bytes, kBareStart, sizeof kBareStart);
   if (!is_bare) {
-    if (!read_boxes(bytes, sizeof kSignature, bytes.size(), boxes)) return cut_short(bytes);
-    if (boxes.codestream_at == 0) return cut_short(bytes);
+    if (!read_boxes(bytes, sizeof kSignature, bytes.size(), boxes)) return cut_short(bytes.size());
+    if (boxes.codestream_at == 0) return cut_short(bytes.size());
   }
   stream.at = boxes.codestream_at;
   const DecodeStatus status = read_main_header(bytes, stream);
@@ -176,14 +177,17 @@ DecodeStatus read_codestream(std::span<const uint8_t> bytes, Codestream& stream)
   constexpr uint32_t kRgb = 16, kGray = 17;
   const uint32_t colours = is_bare ? kRgb : boxes.colours;
   const bool is_known = colours == (stream.channels >= 3 ? kRgb : kGray);
-  if (!is_known || boxes.has_palette) return unsupported("colours that are neither RGB nor gray");
+  if (!is_known || boxes.has_palette) {
+    return unsupported_jpeg2000("colours that are neither RGB nor gray");
+  }
   return {};
 }
 
 }  // namespace
 
 bool is_jpeg2000(std::span<const uint8_t> bytes) {
-  return begins_with(bytes, kSignature) || begins_with(bytes, kBareStart);
+  return begins_with(bytes, kSignature, sizeof kSignature) ||
+         begins_with(bytes, kBareStart, sizeof kBareStart);
 }
 
 DecodeStatus read_jpeg2000_header(std::span<const uint8_t> bytes, Size& size) {
@@ -201,10 +205,10 @@ DecodeStatus check_jpeg2000_body(std::span<const uint8_t> bytes) {
   ByteReader reader(bytes, true);
   for (size_t at = stream.tiles_at;;) {
     const uint16_t marker = reader.u16(at);
-    if (marker == kEnd) return {};
+    if (marker == kEndMarker) return {};
     const uint32_t length = reader.u32(at + 6);
-    if (reader.went_outside() || length > bytes.size() - at) return cut_short(bytes);
-    if (marker != kTilePart || length < kLeastPart) return corrupt(at);
+    if (reader.went_outside() || length > bytes.size() - at) return cut_short(bytes.size());
+    if (marker != kTilePartMarker || length < kLeastPart) return bad_jpeg2000(at);
     status = check_tile_header(bytes, at, at + length);
     if (!status.ok()) return status;
     at += length;

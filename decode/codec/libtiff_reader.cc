@@ -38,8 +38,9 @@ tmsize_t read_bytes(thandle_t handle, void* to, tmsize_t count) {
   const TiffPatch& patch = source.directory;
   const uint64_t begin = std::max<uint64_t>(source.at, patch.at);
   const uint64_t end = std::min<uint64_t>(source.at + given, patch.at + patch.bytes.size());
-  for (uint64_t at = begin; at < end; ++at)
+  for (uint64_t at = begin; at < end; ++at) {
     static_cast<uint8_t*>(to)[at - source.at] = patch.bytes[at - patch.at];
+  }
   source.at += given;
   return static_cast<tmsize_t>(given);
 }
@@ -52,7 +53,7 @@ toff_t seek_to(thandle_t handle, toff_t offset, int whence) {
   return source.at = from + offset;
 }
 int close_nothing(thandle_t) { return 0; }
-toff_t size_of(thandle_t handle) { return static_cast<Source*>(handle)->bytes.size(); }
+toff_t size_of_source(thandle_t handle) { return static_cast<Source*>(handle)->bytes.size(); }
 
 int on_error(TIFF*, void* user, const char*, const char* format, va_list values) {
   static_cast<Source*>(user)->note(format, values);
@@ -81,9 +82,9 @@ std::unique_ptr<TIFF, Closer> open_source(Source& source, const TiffLayout& layo
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), most);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_error, &source);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), on_warning, &source);
-  return std::unique_ptr<TIFF, Closer>(TIFFClientOpenExt("", "rmc", &source, read_bytes,
-                                                         write_nothing, seek_to, close_nothing,
-                                                         size_of, nullptr, nullptr, options.get()));
+  return std::unique_ptr<TIFF, Closer>(
+      TIFFClientOpenExt("", "rmc", &source, read_bytes, write_nothing, seek_to, close_nothing,
+                        size_of_source, nullptr, nullptr, options.get()));
 }
 
 template <class T>
@@ -155,11 +156,13 @@ DecodeStatus LibtiffReader::open() {
     return {DecodeCode::unsupported, -1,
             "libtiff was built without compression " + std::to_string(layout.compression)};
   }
-  if (layout.is_ycc && layout.compression == COMPRESSION_JPEG)
+  if (layout.is_ycc && layout.compression == COMPRESSION_JPEG) {
     TIFFSetField(tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+  }
   const tmsize_t line = layout.is_tiled ? TIFFTileRowSize(tiff) : TIFFScanlineSize(tiff);
-  if (!layout.is_converted() && line != layout.line_bytes())
+  if (!layout.is_converted() && line != layout.line_bytes()) {
     return {DecodeCode::corrupt, -1, kOtherHeader};
+  }
   impl_->source.is_at_pixels = true;
   return {};
 }

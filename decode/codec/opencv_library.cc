@@ -34,7 +34,8 @@ class DropWhileDecoding final : public std::streambuf {
   std::streambuf& to_;
 };
 
-bool decode(std::span<const uint8_t> bytes, Size size, uint8_t* rgb, std::string& problem) {
+bool decode_jpeg2000(std::span<const uint8_t> bytes, Size size, uint8_t* rgb,
+                     std::string& problem) {
   struct Decoding {
     Decoding() { is_decoding = true; }
     ~Decoding() { is_decoding = false; }
@@ -67,7 +68,8 @@ bool decode(std::span<const uint8_t> bytes, Size size, uint8_t* rgb, std::string
 
 extern "C" __attribute__((visibility("default"))) const stoker::CodecPlugin* stoker_codec_plugin() {
   using namespace stoker;
-  static const CodecPlugin plugin{kCodecPluginVersion, STOKER_BUILD_STAMP, CV_VERSION, decode};
+  static const CodecPlugin plugin{kCodecPluginVersion, STOKER_BUILD_STAMP, CV_VERSION,
+                                  decode_jpeg2000};
   // Never destroyed: whoever writes last, when the process ends, still finds it.
   static auto* const errors = new DropWhileDecoding(*std::cerr.rdbuf());
   std::cerr.rdbuf(errors);

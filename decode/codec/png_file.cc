@@ -10,15 +10,12 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kFirstChunk = 8;             // behind the signature
-constexpr size_t kFrame = 12;                 // a chunk's length, name and checksum
-constexpr size_t kHeaderBytes = 13;           // of the first chunk's data
+constexpr size_t kFirstPngChunk = 8;          // behind the signature
+constexpr size_t kChunkFrame = 12;            // a chunk's length, name and checksum
+constexpr size_t kPngHeaderBytes = 13;        // of the first chunk's data
 constexpr uint32_t kMostLength = 0x7fffffff;  // of a chunk
 
-DecodeStatus cut_short(size_t bytes) {
-  return {DecodeCode::truncated, static_cast<int64_t>(bytes), "the file ends too early"};
-}
-DecodeStatus corrupt(size_t at, const char* what) {
+DecodeStatus bad_png(size_t at, const char* what) {
   return {DecodeCode::corrupt, static_cast<int64_t>(at), what};
 }
 
@@ -47,7 +44,7 @@ bool is_name(std::span<const uint8_t> bytes, size_t at) {
 }
 
 // Returns false if the file cannot do with such a palette. Gray pictures ignore theirs.
-bool read_palette(std::span<const uint8_t> data, const PngHeader& header, PngPalette& palette) {
+bool read_png_palette(std::span<const uint8_t> data, const PngHeader& header, PngPalette& palette) {
   if (header.channels() < 3 && header.colours != PngColours::palette) return true;
   if (data.empty()) return false;
   if (header.colours != PngColours::palette) return true;
@@ -77,38 +74,38 @@ int PngHeader::channels() const {
 DecodeStatus read_png_header(std::span<const uint8_t> bytes, PngHeader& header) {
   constexpr uint32_t kMostSide = 0x7fffffff;
   ByteReader reader(bytes, true);
-  if (bytes.size() < kFirstChunk + kFrame + kHeaderBytes) return cut_short(bytes.size());
+  if (bytes.size() < kFirstPngChunk + kChunkFrame + kPngHeaderBytes) return cut_short(bytes.size());
   const uint32_t width = reader.u32(16), height = reader.u32(20);
   header.bits = bytes[24];
   header.colours = static_cast<PngColours>(bytes[25]);
   const bool is_header =
-      reader.u32(kFirstChunk) == kHeaderBytes && is_named(bytes, kFirstChunk, "IHDR") &&
+      reader.u32(kFirstPngChunk) == kPngHeaderBytes && is_named(bytes, kFirstPngChunk, "IHDR") &&
       width >= 1 && height >= 1 && width <= kMostSide && height <= kMostSide &&
       is_depth(header.colours, header.bits) && bytes[26] == 0 && bytes[27] == 0 && bytes[28] <= 1;
-  if (!is_header) return corrupt(kFirstChunk, "a bad PNG header");
+  if (!is_header) return bad_png(kFirstPngChunk, "a bad PNG header");
   header.size = {static_cast<int>(width), static_cast<int>(height)};
   header.is_interlaced = bytes[28] == 1;
-  for (size_t at = kFirstChunk; at + kFrame <= bytes.size();) {
+  for (size_t at = kFirstPngChunk; at + kChunkFrame <= bytes.size();) {
     if (is_named(bytes, at, "eXIf")) {
       header.orientation = exif_orientation(reader.part(at + 8, reader.u32(at)));
       break;
     }
-    at += kFrame + reader.u32(at);
+    at += kChunkFrame + reader.u32(at);
   }
   return {};
 }
 
 DecodeStatus check_png_chunks(std::span<const uint8_t> bytes) {
   ByteReader reader(bytes, true);
-  for (size_t at = kFirstChunk;;) {
-    if (at + kFrame > bytes.size()) return cut_short(bytes.size());
+  for (size_t at = kFirstPngChunk;;) {
+    if (at + kChunkFrame > bytes.size()) return cut_short(bytes.size());
     const size_t length = reader.u32(at);
-    if (length > bytes.size() - at - kFrame) return cut_short(bytes.size());
+    if (length > bytes.size() - at - kChunkFrame) return cut_short(bytes.size());
     if (crc32(reader.part(at + 4, length + 4)) != reader.u32(at + 8 + length)) {
-      return corrupt(at, "a PNG chunk's checksum is wrong");
+      return bad_png(at, "a PNG chunk's checksum is wrong");
     }
     if (is_named(bytes, at, "IEND")) return {};
-    at += kFrame + length;
+    at += kChunkFrame + length;
   }
 }
 
@@ -116,27 +113,28 @@ DecodeStatus find_png_pixels(std::span<const uint8_t> bytes, const PngHeader& he
                              PngPalette& palette, size_t& pixels_at) {
   ByteReader reader(bytes, true);
   bool has_palette = false;
-  for (size_t at = kFirstChunk + kFrame + kHeaderBytes; at + kFrame <= bytes.size();) {
+  for (size_t at = kFirstPngChunk + kChunkFrame + kPngHeaderBytes;
+       at + kChunkFrame <= bytes.size();) {
     const uint32_t length = reader.u32(at);
-    if (length > kMostLength || !is_name(bytes, at)) return corrupt(at, "a bad PNG chunk");
+    if (length > kMostLength || !is_name(bytes, at)) return bad_png(at, "a bad PNG chunk");
     if (is_named(bytes, at, "IDAT")) {
       if (header.colours == PngColours::palette && !has_palette) {
-        return corrupt(at, "a PNG without its palette");
+        return bad_png(at, "a PNG without its palette");
       }
       pixels_at = at;
       return {};
     }
     if (is_named(bytes, at, "PLTE")) {
-      if (has_palette || !read_palette(reader.part(at + 8, length), header, palette)) {
-        return corrupt(at, "a bad PNG palette");
+      if (has_palette || !read_png_palette(reader.part(at + 8, length), header, palette)) {
+        return bad_png(at, "a bad PNG palette");
       }
       has_palette = true;
     } else if (const bool is_critical = (bytes[at + 4] & 0x20) == 0; is_critical) {
-      return corrupt(at, "a critical PNG chunk that is not known");
+      return bad_png(at, "a critical PNG chunk that is not known");
     }
-    at += kFrame + length;
+    at += kChunkFrame + length;
   }
-  return corrupt(bytes.size(), "a PNG without pixels");
+  return bad_png(bytes.size(), "a PNG without pixels");
 }
 
 bool PngPixelData::next(std::span<const uint8_t>& piece) {
@@ -144,7 +142,7 @@ bool PngPixelData::next(std::span<const uint8_t>& piece) {
   if (!is_named(bytes_, at_, "IDAT")) return false;
   const uint32_t length = reader.u32(at_);
   piece = reader.part(at_ + 8, length);
-  at_ += kFrame + length;
+  at_ += kChunkFrame + length;
   return true;
 }
 

@@ -6,7 +6,7 @@ namespace stoker {
 namespace {
 
 // Writes red, green and blue, and a byte that the next pixel overwrites.
-void put(uint32_t colour, uint8_t* to) { std::memcpy(to, &colour, sizeof colour); }
+void put_rgb(uint32_t colour, uint8_t* to) { std::memcpy(to, &colour, sizeof colour); }
 
 uint32_t colour_of(uint8_t red, uint8_t green, uint8_t blue) {
   const uint8_t bytes[4] = {red, green, blue, 0};
@@ -49,21 +49,22 @@ void PngPixels::rgb(const uint8_t* row, int x, int width, uint8_t* to) const {
       std::memcpy(to, from, 3 * static_cast<size_t>(width));
       break;
     case Kind::indexed:
-      for (; to < end; to += 3) put(colours_[*from++], to);
+      for (; to < end; to += 3) put_rgb(colours_[*from++], to);
       break;
     case Kind::small:
       for (int64_t bit = int64_t{x} * bits_; to < end; to += 3, bit += bits_) {
-        put(colours_[row[bit / 8] >> (8 - bits_ - bit % 8) & ((1 << bits_) - 1)], to);
+        put_rgb(colours_[row[bit / 8] >> (8 - bits_ - bit % 8) & ((1 << bits_) - 1)], to);
       }
       break;
     case Kind::samples:  // the first byte of each, which is the high one
-      for (; to < end; to += 3, from += pixel_bytes_)
-        put(colour_of(from[0], from[green_], from[blue_]), to);
+      for (; to < end; to += 3, from += pixel_bytes_) {
+        put_rgb(colour_of(from[0], from[green_], from[blue_]), to);
+      }
       break;
     case Kind::clipped:  // Pillow's mode "I" to "RGB": everything above 255 is white
       for (; to < end; to += 3, from += 2) {
         const uint8_t gray = from[0] != 0 ? uint8_t{255} : from[1];
-        put(colour_of(gray, gray, gray), to);
+        put_rgb(colour_of(gray, gray, gray), to);
       }
       break;
   }

@@ -45,16 +45,12 @@ Number read_number(std::span<const uint8_t> bytes, bool may_end, size_t& at, int
   return may_end && digits > 0 ? Number::read : Number::ended;
 }
 
-DecodeStatus cut_short(std::span<const uint8_t> bytes) {
-  return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()), "the file ends too early"};
-}
-
 // Reads a number of the header, from 1 to `most`.
 DecodeStatus read_field(std::span<const uint8_t> bytes, int64_t most, size_t& at, int& field) {
   const size_t begin = at;
   int64_t value = 0;
   const Number number = read_number(bytes, false, at, value);
-  if (number == Number::ended) return cut_short(bytes);
+  if (number == Number::ended) return cut_short(bytes.size());
   if (number == Number::bad || value < 1 || value > most) {
     return {DecodeCode::corrupt, static_cast<int64_t>(begin), "a bad Netpbm header"};
   }
@@ -103,7 +99,7 @@ DecodeStatus check_pnm_body(std::span<const uint8_t> bytes, const PnmLayout& lay
                       : layout.is_bilevel ? layout.row_samples()
                                           : 2 * layout.row_samples();
   const int64_t spare = layout.is_text && !layout.is_bilevel ? 1 : 0;  // none behind the last
-  return (room + spare) / row < layout.size.height ? cut_short(bytes) : DecodeStatus{};
+  return (room + spare) / row < layout.size.height ? cut_short(bytes.size()) : DecodeStatus{};
 }
 
 bool PnmRows::read(int y, int x, int width, uint8_t* to) {

@@ -189,8 +189,7 @@ class TiffDirectory {
   int entries_ = 0;
 };
 
-constexpr uint32_t kWhiteIsZero = 0, kBlackIsZero = 1, kRgb = 2, kPalette = 3, kCmyk = 5, kYcc = 6;
-constexpr uint32_t kUncompressed = 1, kDeflate = 8, kOldDeflate = 32946;
+constexpr uint32_t kBlackIsZero = 1, kTiffRgb = 2, kTiffPalette = 3, kTiffCmyk = 5, kTiffYcc = 6;
 // The meaning of an extra sample; kNone: there is none.
 constexpr uint32_t kUnknown = 0, kTimesAlpha = 1, kAlpha = 2, kAlphaOfCorel = 999;
 constexpr uint32_t kNone = ~0u;
@@ -218,7 +217,7 @@ bool choose_gray(uint32_t extra, TiffLayout& layout) {
 }
 
 // Reads the colours: all reds, all greens, all blues, of 16 bits, whose high bytes Pillow takes.
-bool read_palette(TiffDirectory& tiff, TiffLayout& layout) {
+bool read_tiff_palette(TiffDirectory& tiff, TiffLayout& layout) {
   const uint32_t bits = layout.bits;
   if (bits != 1 && bits != 2 && bits != 4 && bits != 8) return false;
   const TiffField colours = tiff.find(kColourMap);
@@ -247,8 +246,8 @@ bool choose_rgb(uint32_t extra, TiffLayout& layout) {
 bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
   const TiffField extras = tiff.find(kExtraSamples);
   const uint32_t extra = tiff.first(kExtraSamples, kNone);
-  const bool is_single = layout.photometric <= kBlackIsZero || layout.photometric == kPalette;
-  const uint32_t of_colour = layout.photometric == kCmyk ? 4 : is_single ? 1 : 3;
+  const bool is_single = layout.photometric <= kBlackIsZero || layout.photometric == kTiffPalette;
+  const uint32_t of_colour = layout.photometric == kTiffCmyk ? 4 : is_single ? 1 : 3;
   for (uint64_t i = 1; i < std::min<uint64_t>(extras.count, 8); ++i) {
     if (tiff.value(extras, i) != kUnknown) return false;
   }
@@ -259,35 +258,36 @@ bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
   }
   layout.orientation = tiff.orientation();
   const uint32_t fill_order = tiff.first(kFillOrder, 1);
-  const bool is_deflated = layout.compression == kDeflate || layout.compression == kOldDeflate;
+  const bool is_deflated =
+      layout.compression == kTiffDeflate || layout.compression == kTiffOldDeflate;
   layout.is_bit_reversed = fill_order == 2;
   if (fill_order != 1 && (fill_order != 2 || extra != kNone || layout.bits == 16 || is_deflated)) {
     return false;
   }
   // Pillow reads planes of 16 bits without compression as if they had 8.
   if (layout.is_separate && (layout.samples == 1 || layout.bits < 8 ||
-                             (layout.bits == 16 && layout.compression == kUncompressed))) {
+                             (layout.bits == 16 && layout.compression == kTiffUncompressed))) {
     return false;
   }
   switch (layout.photometric) {
-    case kWhiteIsZero:
+    case kTiffWhiteIsZero:
     case kBlackIsZero:
       return choose_gray(extra, layout);
-    case kRgb:
+    case kTiffRgb:
       return choose_rgb(extra, layout);
-    case kPalette:
+    case kTiffPalette:
       return (layout.samples == 2 ? layout.bits == 8 && is_left_out(extra)
                                   : layout.samples == 1 && extra == kNone) &&
-             !layout.is_separate && read_palette(tiff, layout);
-    case kCmyk:
+             !layout.is_separate && read_tiff_palette(tiff, layout);
+    case kTiffCmyk:
       layout.colours = FrameColours::cmyk;
       return layout.bits == 8 && layout.samples >= 4 && layout.samples <= 6 &&
              (extra == kNone ? layout.samples == 4 : extra == kUnknown) && fill_order == 1;
-    case kYcc:
+    case kTiffYcc:
       // Pillow reads it without compression as if it were RGB with a fourth sample.
       layout.is_ycc = true;
       return layout.bits == 8 && layout.samples == 3 && extra == kNone && fill_order == 1 &&
-             layout.compression != kUncompressed;
+             layout.compression != kTiffUncompressed;
     default:
       return false;
   }
@@ -303,8 +303,9 @@ void read_parts(TiffDirectory& tiff, TiffLayout& layout) {
       layout.is_tiled ? tiff.first(kTileWidth, 0) : static_cast<uint32_t>(layout.size.width);
   const uint32_t down = layout.is_tiled ? tiff.first(kTileHeight, 0)
                                         : std::min(tiff.first(kRowsPerStrip, ~0u), height);
-  if (across > 0 && across <= kMost && down > 0 && down <= kMost)
+  if (across > 0 && across <= kMost && down > 0 && down <= kMost) {
     layout.part = {static_cast<int>(across), static_cast<int>(down)};
+  }
 }
 
 // libtiff takes 16 bytes for each part. Strips are one for each row of each plane, at most.
@@ -345,8 +346,8 @@ DecodeStatus read_tiff_layout(std::span<const uint8_t> bytes, TiffLayout& layout
   const uint32_t width = tiff.first(kWidth, 0);
   const uint32_t height = tiff.first(kHeight, 0);
   layout = {};
-  layout.photometric = tiff.first(kPhotometric, kWhiteIsZero);
-  layout.compression = tiff.first(kCompression, kUncompressed);
+  layout.photometric = tiff.first(kPhotometric, kTiffWhiteIsZero);
+  layout.compression = tiff.first(kCompression, kTiffUncompressed);
   layout.samples = tiff.first(kSamplesPerPixel, 1);
   layout.bits = tiff.first(kBitsPerSample, 1);
   layout.predictor = tiff.first(kPredictor, 1);
@@ -356,7 +357,7 @@ DecodeStatus read_tiff_layout(std::span<const uint8_t> bytes, TiffLayout& layout
   const bool is_read = (planes == 1 || planes == 2) && choose_colours(tiff, layout);
   constexpr uint32_t kMost = 0x7fffffff;
   if (tiff.went_outside()) {
-    return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()), "the file ends too early"};
+    return cut_short(bytes.size());
   }
   if (!is_sound || width == 0 || height == 0 || width > kMost || height > kMost) {
     return {DecodeCode::corrupt, 0, "a bad TIFF directory"};
@@ -392,7 +393,7 @@ DecodeStatus check_tiff_body(std::span<const uint8_t> bytes) {
     return {DecodeCode::unsupported, 0, "a TIFF of " + std::to_string(count) + " tiny tiles"};
   }
   TiffDirectory tiff(bytes);
-  const bool is_raw = layout.compression == kUncompressed;
+  const bool is_raw = layout.compression == kTiffUncompressed;
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t at = tiff.value(offsets, static_cast<uint64_t>(i));
     const uint64_t size = tiff.value(sizes, static_cast<uint64_t>(i));
@@ -400,7 +401,7 @@ DecodeStatus check_tiff_body(std::span<const uint8_t> bytes) {
     const bool is_outside = at > bytes.size() || size > bytes.size() - at || tiff.went_outside();
     if (is_outside ||
         (is_raw && static_cast<int64_t>(size) / layout.line_bytes() < layout.lines_of_part(top))) {
-      return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()), "the file ends too early"};
+      return cut_short(bytes.size());
     }
   }
   return {};

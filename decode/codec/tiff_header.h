@@ -21,6 +21,10 @@ struct TiffField {
   uint64_t at = 0;  // offset of the first value
 };
 
+// Of the values of `compression` and `photometric`, those that several files ask for.
+inline constexpr uint32_t kTiffUncompressed = 1, kTiffDeflate = 8, kTiffOldDeflate = 32946;
+inline constexpr uint32_t kTiffWhiteIsZero = 0;
+
 struct TiffLayout {
   Size size;
   FrameColours colours = FrameColours::rgb;

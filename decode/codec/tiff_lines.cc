@@ -6,7 +6,6 @@
 namespace stoker {
 namespace {
 
-constexpr uint32_t kUncompressed = 1, kDeflate = 8, kOldDeflate = 32946;
 constexpr uint32_t kNoPredictor = 1, kDifferences = 2;
 constexpr int64_t kPiece = 8192;  // bytes that are inflated at once
 
@@ -25,10 +24,10 @@ void sum_up(uint8_t* line, int64_t samples, int64_t per_pixel) {
 }  // namespace
 
 bool StoredTiffLines::has(const TiffLayout& layout) {
-  if (layout.compression == kUncompressed || layout.has_packed_bits()) return true;
+  if (layout.compression == kTiffUncompressed || layout.has_packed_bits()) return true;
   const bool is_undone =
       layout.predictor == kNoPredictor || (layout.predictor == kDifferences && layout.bits >= 8);
-  return is_undone && (layout.compression == kDeflate || layout.compression == kOldDeflate);
+  return is_undone && (layout.compression == kTiffDeflate || layout.compression == kTiffOldDeflate);
 }
 
 bool StoredTiffLines::Input::next(std::span<const uint8_t>& piece) {
@@ -42,7 +41,7 @@ bool StoredTiffLines::begin(const TiffPart& part) {
   part_ = part;
   read_ = 0;
   stored_ = tiff_part(bytes_, layout_, part.number);
-  if (layout_.compression == kUncompressed) return true;
+  if (layout_.compression == kTiffUncompressed) return true;
   if (layout_.has_packed_bits()) {
     packed_.begin(stored_, layout_.is_bit_reversed);
     return true;
@@ -55,7 +54,7 @@ bool StoredTiffLines::begin(const TiffPart& part) {
 
 bool StoredTiffLines::next(uint8_t* line) {
   const int64_t size = layout_.line_bytes();
-  if (layout_.compression == kUncompressed) {
+  if (layout_.compression == kTiffUncompressed) {
     std::memcpy(line, stored_.data() + read_ * size, static_cast<size_t>(size));
     if (layout_.is_bit_reversed) std::transform(line, line + size, line, reversed_bits);
   } else if (!(layout_.has_packed_bits() ? unpack(line) : inflate(line))) {

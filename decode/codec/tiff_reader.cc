@@ -11,7 +11,6 @@ namespace stoker {
 namespace {
 
 constexpr int kRowsAtOnce = 16;
-constexpr uint32_t kWhiteIsZero = 0;
 
 class TiffReader {
  public:
@@ -126,8 +125,9 @@ class TiffReader {
       case 16: {
         uint16_t value;
         std::memcpy(&value, from + 2 * i, sizeof value);
-        if (layout_.colours == FrameColours::gray)
+        if (layout_.colours == FrameColours::gray) {
           return value > 255 ? uint8_t{255} : static_cast<uint8_t>(value);
+        }
         return static_cast<uint8_t>(value >> 8);
       }
       default:
@@ -141,14 +141,15 @@ class TiffReader {
     const int channels = frame_.channels();
     const int given = layout_.is_separate ? 1 : static_cast<int>(layout_.samples);
     const int wanted = layout_.is_separate ? 1 : channels;
-    const uint8_t inverted = layout_.photometric == kWhiteIsZero ? 255 : 0;
+    const uint8_t inverted = layout_.photometric == kTiffWhiteIsZero ? 255 : 0;
     if (layout_.bits == 8 && given == channels && inverted == 0) {
       std::memcpy(to, from + int64_t{first} * channels, static_cast<size_t>(pixels) * channels);
       return;
     }
     if (layout_.has_palette) {
-      for (int i = 0; i < pixels; ++i)
+      for (int i = 0; i < pixels; ++i) {
         std::copy_n(layout_.palette[index(from, (int64_t{first} + i) * given)], 3, to + 3 * i);
+      }
       return;
     }
     for (int i = 0; i < pixels; ++i) {

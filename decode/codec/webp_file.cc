@@ -9,9 +9,9 @@ namespace stoker {
 namespace {
 
 // RIFF: chunks of a tag, the length of the data, the data, and a byte if that length is odd.
-constexpr size_t kFirstChunk = 12, kChunkHead = 8;
+constexpr size_t kFirstWebpChunk = 12, kChunkHead = 8;
 
-DecodeStatus corrupt(size_t at, const char* what) {
+DecodeStatus bad_webp(size_t at, const char* what) {
   return {DecodeCode::corrupt, static_cast<int64_t>(at), what};
 }
 
@@ -42,8 +42,9 @@ bool find_pixels(std::span<const uint8_t> bytes, size_t at, std::span<const uint
   ByteReader reader(bytes, false);
   return find_chunk(bytes, at,
                     [&](size_t chunk, std::span<const uint8_t> content) {
-                      if (!is_tag(bytes, chunk, "VP8 ") && !is_tag(bytes, chunk, "VP8L"))
+                      if (!is_tag(bytes, chunk, "VP8 ") && !is_tag(bytes, chunk, "VP8L")) {
                         return false;
+                      }
                       if (content.size() == reader.u32(chunk + 4)) data = content;
                       return true;
                     }) &&
@@ -55,21 +56,21 @@ bool find_pixels(std::span<const uint8_t> bytes, size_t at, std::span<const uint
 DecodeStatus read_webp_header(std::span<const uint8_t> bytes, WebpHeader& header) {
   ByteReader reader(bytes, false);
   bool is_known = false;
-  if (is_tag(bytes, kFirstChunk, "VP8 ")) {
+  if (is_tag(bytes, kFirstWebpChunk, "VP8 ")) {
     is_known = reader.u24(23) == 0x2a019d &&
                set_size(reader.u16(26) & 0x3fff, reader.u16(28) & 0x3fff, header.size);
-  } else if (is_tag(bytes, kFirstChunk, "VP8L")) {
+  } else if (is_tag(bytes, kFirstWebpChunk, "VP8L")) {
     const uint32_t sizes = reader.u32(21);
     is_known = reader.u8(20) == 0x2f &&
                set_size((sizes & 0x3fff) + 1, (sizes >> 14 & 0x3fff) + 1, header.size);
-  } else if (is_tag(bytes, kFirstChunk, "VP8X")) {
+  } else if (is_tag(bytes, kFirstWebpChunk, "VP8X")) {
     is_known = set_size(reader.u24(24) + 1, reader.u24(27) + 1, header.size);
   }
   if (reader.went_outside()) {
-    return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()), "the file ends too early"};
+    return cut_short(bytes.size());
   }
-  if (!is_known) return corrupt(kFirstChunk, "a bad WebP header");
-  find_chunk(bytes, kFirstChunk, [&](size_t at, std::span<const uint8_t> data) {
+  if (!is_known) return bad_webp(kFirstWebpChunk, "a bad WebP header");
+  find_chunk(bytes, kFirstWebpChunk, [&](size_t at, std::span<const uint8_t> data) {
     const bool is_exif = is_tag(bytes, at, "EXIF");
     if (is_exif) header.orientation = exif_orientation(data);
     return is_exif;
@@ -82,12 +83,12 @@ DecodeStatus find_webp_frame(std::span<const uint8_t> bytes, Size canvas, WebpFr
   constexpr size_t kFrameHead = 16;
   ByteReader reader(bytes, false);
   frame.box = {0, 0, canvas.width, canvas.height};
-  const DecodeStatus no_pixels = corrupt(bytes.size(), "a WebP without pixels");
-  if (!is_tag(bytes, kFirstChunk, "VP8X") || (reader.u8(20) & kAnimated) == 0) {
-    return find_pixels(bytes, kFirstChunk, frame.data) ? DecodeStatus{} : no_pixels;
+  const DecodeStatus no_pixels = bad_webp(bytes.size(), "a WebP without pixels");
+  if (!is_tag(bytes, kFirstWebpChunk, "VP8X") || (reader.u8(20) & kAnimated) == 0) {
+    return find_pixels(bytes, kFirstWebpChunk, frame.data) ? DecodeStatus{} : no_pixels;
   }
   std::span<const uint8_t> first;
-  find_chunk(bytes, kFirstChunk, [&](size_t at, std::span<const uint8_t> data) {
+  find_chunk(bytes, kFirstWebpChunk, [&](size_t at, std::span<const uint8_t> data) {
     const bool is_frame = is_tag(bytes, at, "ANMF");
     if (is_frame) first = data;
     return is_frame;
@@ -99,7 +100,7 @@ DecodeStatus find_webp_frame(std::span<const uint8_t> bytes, Size canvas, WebpFr
   frame.box = {static_cast<int>(x), static_cast<int>(y), static_cast<int>(width),
                static_cast<int>(height)};
   if (!lies_inside(frame.box, canvas)) {
-    return corrupt(kFirstChunk, "a frame of a WebP does not lie on its canvas");
+    return bad_webp(kFirstWebpChunk, "a frame of a WebP does not lie on its canvas");
   }
   return {};
 }

@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-size_t round_up(size_t value) { return (value + kSeekBlock - 1) / kSeekBlock * kSeekBlock; }
+size_t to_whole_blocks(size_t value) { return (value + kSeekBlock - 1) / kSeekBlock * kSeekBlock; }
 
 }  // namespace
 
@@ -22,9 +22,9 @@ bool find_crop_bytes(const SeekIndex& index, Box shown, CropBytes& bytes) {
   if (behind < file.mcus_down()) {
     if (!index.find(behind, 0, to)) return false;
     // The last row's bits may end in this byte, which may be followed by one of stuffing.
-    end = std::min(file.bytes, round_up(file.scan_begin + to.byte + 2));
+    end = std::min(file.bytes, to_whole_blocks(file.scan_begin + to.byte + 2));
   }
-  bytes.head = {0, std::min(file.bytes, round_up(file.scan_begin))};
+  bytes.head = {0, std::min(file.bytes, to_whole_blocks(file.scan_begin))};
   bytes.body = {(file.scan_begin + from.byte) / kSeekBlock * kSeekBlock, end};
   if (bytes.body.begin >= end) return false;  // a damaged index
   if (bytes.body.begin < bytes.head.end + kMinUnreadBytes) {

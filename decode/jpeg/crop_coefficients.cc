@@ -6,23 +6,18 @@
 #include "decode/jpeg/entropy_decoder.h"
 
 namespace stoker {
-namespace {
-
-int round_up(int value, int unit) { return (value + unit - 1) / unit; }
-
-}  // namespace
 
 bool CropCoefficients::begin(const JpegFrame& jpeg, const Box& mcus, int64_t limit) {
   int64_t coefficients = 0, masks = 0;
   for (int c = 0; c < jpeg.component_count; ++c) {
     const JpegComponent& component = jpeg.components[c];
     Plane& plane = planes_[c];
-    plane.blocks = {round_up(component.size.width, 8), round_up(component.size.height, 8)};
+    plane.blocks = {units_of(component.size.width, 8), units_of(component.size.height, 8)};
     const int left = mcus.x * component.across, top = mcus.y * component.down;
     const int width = mcus.width * component.across, height = mcus.height * component.down;
     plane.kept = {left, top, std::min(width, plane.blocks.width - left),
                   std::min(height, plane.blocks.height - top)};
-    plane.row_size = int64_t{round_up(width, kBlockGroup)} * kBlockGroup * kBlockSize;
+    plane.row_size = int64_t{units_of(width, kBlockGroup)} * kBlockGroup * kBlockSize;
     plane.coefficients = coefficients;
     plane.nonzero = masks;
     coefficients += height * plane.row_size;

@@ -13,6 +13,9 @@
 
 namespace stoker {
 
+// Returns how many units hold `count`, the last of them not always full.
+inline int units_of(int count, int unit) { return (count + unit - 1) / unit; }
+
 class CropCoefficients {
  public:
   // Makes room for the blocks of these MCUs, and clears everything. Returns false if that would be

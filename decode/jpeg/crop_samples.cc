@@ -4,22 +4,15 @@
 #include <cstring>
 
 namespace stoker {
-namespace {
-
-constexpr int kStripBlocks = kStripRows / 8;
-
-int round_up(int value, int unit) { return (value + unit - 1) / unit; }
-
-}  // namespace
 
 Box mcus_of(const JpegFrame& jpeg, const NeededSamples& needed) {
   int left = jpeg.mcus_across, right = 0, top = jpeg.mcus_down, bottom = 0;
   for (int c = 0; c < jpeg.component_count; ++c) {
     const JpegComponent& component = jpeg.components[c];
     left = std::min(left, needed.across[c].begin / (8 * component.across));
-    right = std::max(right, round_up(needed.across[c].end, 8 * component.across));
+    right = std::max(right, units_of(needed.across[c].end, 8 * component.across));
     top = std::min(top, needed.down[c].begin / (8 * component.down));
-    bottom = std::max(bottom, round_up(needed.down[c].end, 8 * component.down));
+    bottom = std::max(bottom, units_of(needed.down[c].end, 8 * component.down));
   }
   return {left, top, right - left, bottom - top};
 }
@@ -28,7 +21,7 @@ int checked_mcu_rows(const JpegFrame& jpeg, int last_pixel, const Box& mcus) {
   const int context =
       jpeg.max_down > 1 ? (last_pixel / jpeg.max_down + 1) * jpeg.max_down : last_pixel;
   const int read = std::max(context / jpeg.mcu_height() + 1, mcus.y + mcus.height);
-  return std::min(round_up(read, jpeg.rows_together) * jpeg.rows_together, jpeg.mcus_down);
+  return std::min(units_of(read, jpeg.rows_together) * jpeg.rows_together, jpeg.mcus_down);
 }
 
 void CropSamples::plan(const JpegFrame& jpeg, const Box& mcus) {
@@ -44,9 +37,9 @@ void CropSamples::add_plane(int spare_columns, int strips_kept) {
   plane.across = component.across;
   plane.down = component.down;
   plane.quant = component.quant;
-  plane.groups = round_up(mcus_.width * plane.across, kBlockGroup);
+  plane.groups = units_of(mcus_.width * plane.across, kBlockGroup);
   plane.columns = plane.groups * kBlockGroup * 8 + spare_columns;
-  plane.strips = round_up(mcus_.height * plane.down * 8, kStripRows);
+  plane.strips = units_of(mcus_.height * plane.down * 8, kStripRows);
   plane.buffers = strips_kept;
   plane.first = {mcus_.x * plane.across * 8, mcus_.y * plane.down * 8};
   plane.coefficients = static_cast<int64_t>(coefficient_count_);

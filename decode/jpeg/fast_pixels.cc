@@ -5,8 +5,6 @@
 namespace stoker {
 namespace {
 
-constexpr int kStripBlocks = kStripRows / 8;
-
 // A strip is resized as soon as it is complete. Only MCUs with three rows of blocks may span two
 // strips.
 int strips_kept(int blocks_down) { return kStripBlocks % blocks_down == 0 ? 1 : 2; }

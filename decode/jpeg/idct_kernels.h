@@ -20,6 +20,7 @@
 namespace stoker {
 
 inline constexpr int kStripRows = 32;
+inline constexpr int kStripBlocks = kStripRows / 8;
 
 // Turns a row of `groups` groups of four blocks (see coefficient_offset) into samples. `out` is the
 // sample of the first block's corner; columns are kStripRows bytes apart. REQUIRES: coefficients

@@ -20,7 +20,7 @@ namespace {
 // sees them up to two pixels inside. More costs nothing: whole blocks are decoded anyway.
 constexpr int kUpsamplingReach = 8;
 
-constexpr int kBatchRows = kMaxRowGroup;
+constexpr int kJpegBatchRows = kMaxRowGroup;
 
 // Returns true if there is an end marker at or after `begin`. It searches from the back, because
 // the marker is nearly always the last two bytes. FF D9 cannot occur inside entropy-coded data, so
@@ -105,7 +105,7 @@ struct JpegDecoder::Impl {
   std::span<const uint8_t> bytes;      // between open() and close()
   std::optional<JpegSession> session;  // between open() and close()
   int left = 0;                        // the image column of the first decoded one
-  std::vector<uint8_t> rows;           // (kBatchRows, decoded width, 3 or 4) u8
+  std::vector<uint8_t> rows;           // (kJpegBatchRows, decoded width, 3 or 4) u8
 };
 
 DecodeStatus JpegDecoder::Impl::check_size(Size size, size_t offset) const {
@@ -169,7 +169,7 @@ DecodeStatus JpegDecoder::Impl::start(Box region) {
       [&](jpeg_decompress_struct& cinfo) { jpeg_crop_scanline(&cinfo, &first_column, &width); });
   if (!cropped) return session->failure();
   left = static_cast<int>(first_column);
-  const size_t need = size_t{kBatchRows} * width * session->cinfo().output_components;
+  const size_t need = size_t{kJpegBatchRows} * width * session->cinfo().output_components;
   if (rows.size() < need) rows.resize(need);
   const bool skipped = session->guarded([&](jpeg_decompress_struct& cinfo) {
     const JDIMENSION above = static_cast<JDIMENSION>(region.y);
@@ -185,9 +185,9 @@ DecodeStatus JpegDecoder::Impl::read(Box region, RowSink& sink) {
   const int channels = state.output_components;
   const size_t stride = static_cast<size_t>(state.output_width) * channels;
   for (int done = 0; done < region.height;) {
-    const int batch = std::min(kBatchRows, region.height - done);
+    const int batch = std::min(kJpegBatchRows, region.height - done);
     const bool read = session->guarded([&](jpeg_decompress_struct& cinfo) {
-      JSAMPROW pointers[kBatchRows];
+      JSAMPROW pointers[kJpegBatchRows];
       for (int r = 0; r < batch; ++r) pointers[r] = rows.data() + r * stride;
       for (int r = 0; r < batch;) {
         r += static_cast<int>(

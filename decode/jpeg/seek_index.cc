@@ -2,6 +2,7 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#undef XXH_INLINE_ALL
 
 #include <algorithm>
 #include <bit>
@@ -13,13 +14,13 @@ namespace {
 
 constexpr size_t kRowsAt = 6;
 constexpr size_t kFileAt = 8;
-constexpr size_t kHeaderBytes = 24;
+constexpr size_t kSeekHeaderBytes = 24;
 constexpr size_t kSumBytes = 4;
 constexpr size_t kSealBytes = 8;  // also the bytes that take() may read after the bits
-constexpr size_t kFirstBit = 8 * kHeaderBytes;
+constexpr size_t kFirstBit = 8 * kSeekHeaderBytes;
 constexpr int kMaxScanBits = 28, kMaxDcBits = 22;
 static_assert(8 * kMaxScanBytes < size_t{1} << kMaxScanBits && kMaxDc < 1 << (kMaxDcBits - 1));
-static_assert((8192 * (kMaxScanBits + 3 * kMaxDcBits) + 7) / 8 + kHeaderBytes + kSealBytes +
+static_assert((8192 * (kMaxScanBits + 3 * kMaxDcBits) + 7) / 8 + kSeekHeaderBytes + kSealBytes +
                   kSumBytes * (kMaxIndexedFile / kSeekBlock) ==
               kMaxRowIndexBytes);
 static_assert(kMaxIndexedFile <= UINT32_MAX);
@@ -114,11 +115,12 @@ int places_down(int rows, int mcus_down) { return std::min(rows + 1, mcus_down);
 }  // namespace
 
 int claimed_seek_rows(std::span<const uint8_t> encoded) {
-  return encoded.size() < kHeaderBytes + kSealBytes ? 0 : load<uint16_t>(encoded.data() + kRowsAt);
+  return encoded.size() < kSeekHeaderBytes + kSealBytes ? 0
+                                                        : load<uint16_t>(encoded.data() + kRowsAt);
 }
 
 bool SeekIndex::open(std::span<const uint8_t> encoded) {
-  if (encoded.size() < kHeaderBytes + kSealBytes) return false;
+  if (encoded.size() < kSeekHeaderBytes + kSealBytes) return false;
   encoded_ = encoded;
   rows_ = claimed_seek_rows(encoded);
   file_ = described(encoded.data() + kFileAt);
@@ -135,7 +137,7 @@ bool SeekIndex::open(std::span<const uint8_t> encoded) {
     if (dc_bits_[c] > kMaxDcBits) return false;
   }
   if (scan_bits_ > kMaxScanBits || row_bits_ > kMaxScanBits) return false;
-  sums_at_ = kHeaderBytes + place_bytes(places_down_, groups_, scan_bits_, row_bits_, dc_bits_);
+  sums_at_ = kSeekHeaderBytes + place_bytes(places_down_, groups_, scan_bits_, row_bits_, dc_bits_);
   if (encoded.size() != sums_at_ + kSumBytes * blocks_of(file_.bytes) + kSealBytes) return false;
   const auto sealed = encoded.first(encoded.size() - kSealBytes);
   return load<uint64_t>(sealed.data() + sealed.size()) == seal_of(sealed);

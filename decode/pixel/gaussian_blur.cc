@@ -25,7 +25,8 @@
 namespace stoker {
 namespace {
 
-// Buffers are padded to a whole number of these, the values that a kernel makes at once at most.
+// Buffers are padded to a whole number of these, the values that a kernel makes at once at
+// most.
 constexpr size_t kGaussianStep = 64;
 
 // The windows of torch's sums that are made at once.
@@ -141,8 +142,9 @@ int blur_down(const HalfKernel& kernel, const DownRows& rows, size_t count, SumM
     alignas(64) float distances[16];
     hn::Store(distance, d, distances);
     for (size_t lane = 0; lane < hn::Lanes(d); ++lane) {
-      if (distances[lane] >= limit && i + lane < count)
+      if (distances[lane] >= limit && i + lane < count) {
         near[found++] = static_cast<int32_t>(i + lane);
+      }
     }
   };
   for (size_t i = 0; i < count; i += 4 * hn::Lanes(d)) sum_taps(kernel, i, tap, store);
@@ -210,7 +212,9 @@ HWY_EXPORT(sum_windows);
 
 namespace {
 
-size_t padded(size_t count) { return (count + kGaussianStep - 1) / kGaussianStep * kGaussianStep; }
+size_t padded_to_steps(size_t count) {
+  return (count + kGaussianStep - 1) / kGaussianStep * kGaussianStep;
+}
 
 // What the taps that the passes leave out may add up to in a sum, per direction.
 constexpr double kMostLeftOut = 0x1p-14;
@@ -294,10 +298,11 @@ class GaussianBlur {
     size_t at = 0;
     const auto place = [&](size_t count) {
       const size_t first = at;
-      at += padded(count);
+      at += padded_to_steps(count);
       return first;
     };
-    const size_t ring = place(down * padded(bytes_)), line = place(padded(bytes_) + 3 * across);
+    const size_t ring = place(down * padded_to_steps(bytes_)),
+                 line = place(padded_to_steps(bytes_) + 3 * across);
     const size_t weights_x = place(across), weights_y = place(down);
     const size_t weights = place(across * down), columns = place(in.width + across);
     const size_t offsets = place(down), near = place(bytes_), row = place(bytes_);
@@ -313,7 +318,7 @@ class GaussianBlur {
     near_ = numbers + near;
     row_ = reinterpret_cast<uint8_t*>(room + row);
     // What is behind the line is summed, too, and thrown away.
-    std::fill_n(line_, padded(bytes_) + 3 * across, 0.0f);
+    std::fill_n(line_, padded_to_steps(bytes_) + 3 * across, 0.0f);
   }
 
   void run(double sigma_x, double sigma_y) {
@@ -340,7 +345,7 @@ class GaussianBlur {
   // The ring holds as many rows as the pass's kernel is high, so that they fit into the first
   // cache.
   size_t ring_offset(int y) const {
-    return static_cast<size_t>(y % (2 * pass_down_.half + 1)) * padded(bytes_);
+    return static_cast<size_t>(y % (2 * pass_down_.half + 1)) * padded_to_steps(bytes_);
   }
 
   void make_row(int y, SumMargin margin) {

@@ -86,7 +86,7 @@ void scale(ImageView in, const Matrix& m, Rgb fill, MutableImageView out) {
 // --- Fixed point: 16 fractional bits. ---
 
 // Rounds to fixed point. What does not fit becomes what an x86 conversion gives.
-int32_t to_fixed(double v) {
+int32_t to_fixed_point(double v) {
   const double rounded = std::floor(v * 65536.0 + 0.5);
   const bool fits = rounded >= -2147483648.0 && rounded < 2147483648.0;
   return fits ? static_cast<int32_t>(rounded) : std::numeric_limits<int32_t>::min();
@@ -172,7 +172,7 @@ bool fits_fixed(const Matrix& m, int x, int y) {
 }
 
 void count_in_fixed_point(ImageView in, const Matrix& m, Rgb fill, MutableImageView out) {
-  const auto fixed = [](double v) { return static_cast<uint32_t>(to_fixed(v)); };
+  const auto fixed = [](double v) { return static_cast<uint32_t>(to_fixed_point(v)); };
   FixedLine across{fixed(m[2] + m[0] * 0.5 + m[1] * 0.5), fixed(m[0])};
   FixedLine down{fixed(m[5] + m[3] * 0.5 + m[4] * 0.5), fixed(m[3])};
   for (int y = 0; y < out.height; ++y) {

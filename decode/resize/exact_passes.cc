@@ -9,11 +9,11 @@
 namespace stoker {
 namespace {
 
-ptrdiff_t padded(int width) {
+ptrdiff_t exact_row_stride(int width) {
   return (width + kExactRowPadding - 1) / kExactRowPadding * kExactRowPadding;
 }
 
-int size_of(IndexRange span) { return span.end - span.begin; }
+int length_of(IndexRange span) { return span.end - span.begin; }
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void ExactPasses::plan(const CropSpec& spec) {
   const auto alike = [](int size, int begin, int count, ResampleTable& table) {
     build_resample_table({.source = size, .resized = size, .begin = begin, .count = count}, table);
   };
-  alike(spec.crop.width, columns().begin, size_of(columns()), columns_alike_);
+  alike(spec.crop.width, columns().begin, length_of(columns()), columns_alike_);
   alike(spec.window.height, 0, spec.window.height, outputs_alike_);
 }
 
@@ -41,11 +41,12 @@ int ExactPasses::longest_reach() const {
 
 std::array<BufferNeed<uint8_t>, 3> ExactPasses::needs(int planes) {
   planes_ = planes;
-  const int width = is_vertical_first() ? size_of(columns()) : across_.key.count;
-  stride_ = padded(width);
+  const int width = is_vertical_first() ? length_of(columns()) : across_.key.count;
+  stride_ = exact_row_stride(width);
   const size_t rows = static_cast<size_t>(longest_reach()) + kStripRows;
   const size_t strip = static_cast<size_t>(planes * stride_) * kStripRows;
-  const size_t narrow = static_cast<size_t>(planes * padded(across_.key.count)) * kStripRows;
+  const size_t narrow =
+      static_cast<size_t>(planes * exact_row_stride(across_.key.count)) * kStripRows;
   return {BufferNeed{&rows_, rows * static_cast<size_t>(planes * stride_)},
           BufferNeed{&strip_, is_vertical_first() ? strip : 0},
           BufferNeed{&narrow_, is_vertical_first() ? narrow : 0}};
@@ -94,12 +95,12 @@ void ExactPasses::finish_strips() {
   while (finished_ < out_.height) {
     const int end = std::min(finished_ + kStripOutputs, out_.height);
     if (!is_whole(end - 1)) return;
-    exact_down_to_strip(rows_.data(), planes_, stride_, size_of(columns()), first_, down_,
+    exact_down_to_strip(rows_.data(), planes_, stride_, length_of(columns()), first_, down_,
                         {finished_, end}, strip_.data() + finished_ % kStripRows);
     finished_ = end;
     if (end % kStripRows != 0 && end < out_.height) continue;
     const int begin = (end - 1) / kStripRows * kStripRows;
-    const ptrdiff_t stride = padded(across_.key.count);
+    const ptrdiff_t stride = exact_row_stride(across_.key.count);
     exact_across(strip_.data(), planes_, columns().begin, across_, narrow_.data(), stride);
     exact_down(narrow_.data(), planes_, stride, begin, outputs_alike_, {begin, end}, out_);
   }

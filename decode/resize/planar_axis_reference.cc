@@ -79,7 +79,7 @@ void carry_to_samples(const PlanarAxisKey& key, PixelTaps& taps) {
 }
 
 // Rounds so that the sum stays one: every weight is a difference of rounded partial sums.
-int to_fixed(const PixelTaps& taps, int32_t* fixed) {
+int fixed_taps(const PixelTaps& taps, int32_t* fixed) {
   double sum = 0;
   int before = 0;
   for (int t = 0; t < taps.count; ++t) {
@@ -111,7 +111,7 @@ bool make_entry(const Geometry& geometry, const PlanarAxisKey& key, int i, Entry
   PixelTaps taps;
   geometry.pixels(i, taps);
   carry_to_samples(key, taps);
-  entry.count = to_fixed(taps, entry.fixed);
+  entry.count = fixed_taps(taps, entry.fixed);
   entry.first = taps.first + trim(entry.fixed, entry.count);
   return entry.count <= kMaxAxisTaps;
 }

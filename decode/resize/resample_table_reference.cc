@@ -62,7 +62,7 @@ Kernel kernel_of(Filter filter) {
   return {triangle, 1.0};
 }
 
-int32_t to_fixed(double weight) {
+int32_t fixed_weight(double weight) {
   const double scaled = weight * (1 << kWeightBits);
   return static_cast<int32_t>(weight < 0 ? scaled - 0.5 : scaled + 0.5);
 }
@@ -99,7 +99,7 @@ void fill_weights(const Axis& axis, int pixel, int first, int taps, double* exac
     exact[t] = axis.kernel.value((t + first - center + 0.5) * inverse);
     sum += exact[t];
   }
-  for (int t = 0; t < taps; ++t) weights[t] = to_fixed(sum != 0.0 ? exact[t] / sum : exact[t]);
+  for (int t = 0; t < taps; ++t) weights[t] = fixed_weight(sum != 0.0 ? exact[t] / sum : exact[t]);
 }
 
 void fill_pairs(ResampleTable& table) {
