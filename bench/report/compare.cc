@@ -20,7 +20,7 @@ std::map<std::string, const Json*> figures_by_name(const Json& report) {
   return figures;
 }
 
-void check(const Json& before, const Json& after) {
+void check_reports(const Json& before, const Json& after) {
   check_report(before);
   check_report(after);
   if (before.at("bench") != after.at("bench")) {
@@ -84,7 +84,7 @@ Comparison compare_reports(const Json& before, const Json& after, const CompareO
   std::vector<double> p;
   std::vector<size_t> tested;  // indices of changes, in the order of p
   std::vector<std::string> better;
-  check(before, after);
+  check_reports(before, after);
   result.other_settings = other_settings(before, after);
   const auto old = figures_by_name(before), fresh = figures_by_name(after);
   for (const auto& [name, figure] : old) {

@@ -9,7 +9,7 @@
 // Pure functions; any thread. Errors: std::invalid_argument that says what does not fit.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

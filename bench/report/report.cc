@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* text_of(Better better) {
+const char* better_text(Better better) {
   switch (better) {
     case Better::higher:
       return "higher";
@@ -26,7 +26,7 @@ Json to_json(const Figure& figure) {
   const Summary summary = summarise(figure.values);
   return {{"name", figure.name},
           {"unit", figure.unit},
-          {"better", text_of(figure.better)},
+          {"better", better_text(figure.better)},
           {"median", summary.median},
           {"low", summary.interval.low},
           {"high", summary.interval.high},

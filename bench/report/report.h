@@ -62,5 +62,6 @@ PlotPoint plot_point(const Summary& summary, double x = 0);
 std::string with_interval(const Summary& summary, int digits = 3);
 // Returns `value` with `digits` significant digits, never in scientific notation.
 std::string significant(double value, int digits = 3);
+inline std::string megabytes(double bytes) { return significant(1e-6 * bytes); }  // without a unit
 
 }  // namespace stoker

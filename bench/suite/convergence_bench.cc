@@ -13,10 +13,10 @@ namespace stoker {
 namespace {
 
 constexpr int kDrawnTrain = 2048, kDrawnTest = 512;
-constexpr int kClasses = 10;
+constexpr int kConvergenceClasses = 10;
 
 // One way to train, with a value per seed.
-struct Variant {
+struct TrainedVariant {
   int devices = 1;
   int times = 1;              // the batch, times the one that all have
   double warmup_epochs = -1;  // -1: the recipe's
@@ -31,7 +31,7 @@ class ConvergenceData {
  public:
   explicit ConvergenceData(const ConvergenceOptions& options, Size size) {
     if (options.train == nullptr) {
-      drawn_ = make_synthetic_source(kDrawnTrain + kDrawnTest, size, kClasses, 1);
+      drawn_ = make_synthetic_source(kDrawnTrain + kDrawnTest, size, kConvergenceClasses, 1);
       drawn_train_ = part(0, kDrawnTrain);
       drawn_test_ = part(kDrawnTrain, kDrawnTrain + kDrawnTest);
     }
@@ -71,7 +71,7 @@ Recipe recipe_of(const ConvergenceOptions& options) {
   return recipe;
 }
 
-void check(const ConvergenceOptions& options) {
+void check_convergence(const ConvergenceOptions& options) {
   if (options.counts.empty() || options.counts.front() != 1 ||
       !std::is_sorted(options.counts.begin(), options.counts.end()) || options.seeds < 1 ||
       options.batch < 0 || options.epochs < 0 || options.warmup_epochs < 0 || options.workers < 0 ||
@@ -84,8 +84,8 @@ void check(const ConvergenceOptions& options) {
   }
 }
 
-std::vector<Variant> variants_of(const ConvergenceOptions& options, const Recipe& recipe) {
-  std::vector<Variant> all;
+std::vector<TrainedVariant> variants_of(const ConvergenceOptions& options, const Recipe& recipe) {
+  std::vector<TrainedVariant> all;
   for (const int count : options.counts) all.push_back({.devices = count});
   // A triangle is a warm-up of its own.
   const bool warms_up = recipe.schedule.kind != ScheduleKind::triangle && options.warmup_epochs > 0;
@@ -100,7 +100,7 @@ std::vector<Variant> variants_of(const ConvergenceOptions& options, const Recipe
 }
 
 void train(const ConvergenceOptions& options, const Recipe& recipe, const ConvergenceData& data,
-           uint64_t seed, Variant& variant) {
+           uint64_t seed, TrainedVariant& variant) {
   TrainOptions train;
   train.recipe = recipe;
   train.recipe.batch *= variant.times;
@@ -127,7 +127,7 @@ std::string epochs_text(double epochs) {
   return fmt::format("{:g} epoch{}", epochs, epochs == 1 ? "" : "s");
 }
 
-std::string warm_up_of(const Variant& variant, const Recipe& recipe) {
+std::string warm_up_of(const TrainedVariant& variant, const Recipe& recipe) {
   if (recipe.schedule.kind == ScheduleKind::triangle) return "the schedule's";
   const double epochs =
       variant.warmup_epochs >= 0 ? variant.warmup_epochs : recipe.schedule.warmup_epochs;
@@ -135,13 +135,14 @@ std::string warm_up_of(const Variant& variant, const Recipe& recipe) {
 }
 
 // In how many seeds the weights have the bits of one device.
-int same_weights(const Variant& variant, const Variant& one) {
+int same_weights(const TrainedVariant& variant, const TrainedVariant& one) {
   int count = 0;
   for (size_t i = 0; i < one.weights.size(); ++i) count += variant.weights[i] == one.weights[i];
   return count;
 }
 
-void fill_report(std::vector<Variant>& all, const Recipe& recipe, Report& report) {
+void fill_convergence_report(std::vector<TrainedVariant>& all, const Recipe& recipe,
+                             Report& report) {
   Table table{recipe.name + ", " + epochs_text(recipe.epochs),
               {"devices", "batch", "warm-up", "top-1 error %", "loss", "weights of one device"},
               {}};
@@ -152,7 +153,7 @@ void fill_report(std::vector<Variant>& all, const Recipe& recipe, Report& report
             {},
             {}};
   const auto seeds = all.front().weights.size();
-  for (const Variant& variant : all) {
+  for (const TrainedVariant& variant : all) {
     const int batch = recipe.batch * variant.times;
     const std::string warm_up = warm_up_of(variant, recipe);
     const std::string name =
@@ -179,12 +180,12 @@ void fill_report(std::vector<Variant>& all, const Recipe& recipe, Report& report
 }  // namespace
 
 Report bench_convergence(const ConvergenceOptions& options) {
-  check(options);
+  check_convergence(options);
   const Recipe recipe = recipe_of(options);
   const ConvergenceData data(options, recipe.input);
-  std::vector<Variant> all = variants_of(options, recipe);
+  std::vector<TrainedVariant> all = variants_of(options, recipe);
   for (int seed = 0; seed < options.seeds; ++seed) {
-    for (Variant& variant : all) {
+    for (TrainedVariant& variant : all) {
       train(options, recipe, data, static_cast<uint64_t>(seed), variant);
     }
   }
@@ -201,7 +202,7 @@ Report bench_convergence(const ConvergenceOptions& options) {
                      {"drawn", data.drawn()},
                      {"seeds", options.seeds}};
   report.results = {{"model", options.model}, {"batch", recipe.batch}, {"epochs", recipe.epochs}};
-  fill_report(all, recipe, report);
+  fill_convergence_report(all, recipe, report);
   report.notes = {
       "Each seed has its own first weights, order of samples and augmentation, the same on any "
       "number of devices. Errors are of the test samples in one view; medians and intervals are "

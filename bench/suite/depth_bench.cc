@@ -19,7 +19,7 @@ namespace stoker {
 namespace {
 
 constexpr int kRingCapacity = 4;
-constexpr int kWarmupSteps = 5;
+constexpr int kDepthWarmupSteps = 5;
 constexpr int kDepths = Stager::kMaxSlots + 1;
 
 // Measures the CPU time of staging: that of all threads of the process, without what this thread
@@ -57,14 +57,14 @@ struct Depth {
   double host_us = 0, next_us = 0;  // per batch
 };
 
-Depth evaluate(const DepthOptions& options, const std::vector<Marks>& marks, double host_seconds,
+Depth depth_of(const DepthOptions& options, const std::vector<Marks>& marks, double host_seconds,
                const std::vector<double>& next_us) {
   std::vector<double> gaps;
-  for (size_t step = kWarmupSteps; step < marks.size(); ++step) {
+  for (size_t step = kDepthWarmupSteps; step < marks.size(); ++step) {
     gaps.push_back(marks[step].begin->elapsed_ms(*marks[step - 1].end));
   }
   const auto count = static_cast<double>(gaps.size());
-  const double total_ms = marks.back().end->elapsed_ms(*marks[kWarmupSteps - 1].end);
+  const double total_ms = marks.back().end->elapsed_ms(*marks[kDepthWarmupSteps - 1].end);
   return {.gap_ms = median(gaps),
           .gap_ms_max = *std::max_element(gaps.begin(), gaps.end()),
           .images_per_second = 1e3 * options.rows * count / total_ms,
@@ -94,11 +94,11 @@ Depth consume(Stager& stager, const DepthOptions& options, StepWork& work,
   for (Step step = 0; step < std::ssize(marks); ++step) {
     // The host is two steps ahead at most.
     if (step >= 2) marks[step - 2].end->synchronize();
-    if (step == kWarmupSteps) cost.start();
+    if (step == kDepthWarmupSteps) cost.start();
     DeviceBatch batch;
     const int64_t before = steady_now_ns();
     cost.inside([&] { batch = stager.next(compute); });
-    if (step >= kWarmupSteps) {
+    if (step >= kDepthWarmupSteps) {
       next_us.push_back(1e-3 * static_cast<double>(steady_now_ns() - before));
     }
     compute.record(*marks[step].begin);
@@ -107,12 +107,12 @@ Depth consume(Stager& stager, const DepthOptions& options, StepWork& work,
     cost.inside([&] { batch = {}; });
   }
   marks.back().end->synchronize();
-  return evaluate(options, marks, cost.seconds(), next_us);
+  return depth_of(options, marks, cost.seconds(), next_us);
 }
 
 Depth run_depth(Device& device, const DepthOptions& options, StepWork& work, int slots) {
   PinnedRing ring(device, BatchLayout(shape_of(options)), kRingCapacity);
-  const Step end = kWarmupSteps + options.steps;
+  const Step end = kDepthWarmupSteps + options.steps;
   std::vector<Marks> marks;
   for (Step step = 0; step < end; ++step) {
     marks.push_back({device.make_event(true), device.make_event(true)});
@@ -141,7 +141,7 @@ std::vector<double> values_of(const Repeats& repeats, double Depth::*field) {
   return values;
 }
 
-void fill_report(const std::array<Repeats, kDepths>& depths, Report& report) {
+void fill_depth_report(const std::array<Repeats, kDepths>& depths, Report& report) {
   Table table{
       "", {"slots", "idle gap ms", "images/s", "host CPU us per batch", "next() takes us"}, {}};
   Plot plot{"depth", "Idle gap between steps, by staging slots", "slots", "ms", {{"gap", {}}}, {}};
@@ -206,7 +206,7 @@ Report bench_depth(const DepthOptions& options) {
                     {"size", options.size},
                     {"step", work->describe()},
                     {"host_copies_are_host_work", device->host_accessible()}};
-  fill_report(depths, report);
+  fill_depth_report(depths, report);
   report.tables[0].title = fmt::format("{} samples of {} px on {}; a step is {}", options.rows,
                                        options.size, device->name(), work->describe());
   report.notes = {"Host CPU is of all threads, without the step itself."};

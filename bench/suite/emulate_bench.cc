@@ -15,9 +15,9 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kWarmupSteps = 2;
+constexpr int64_t kEmulatedWarmupSteps = 2;
 
-LoaderOptions loader_options(const EmulateOptions& options) {
+LoaderOptions emulated_loader_options(const EmulateOptions& options) {
   LoaderOptions loader;
   loader.batch_size = options.accelerator.batch;
   loader.epochs = -1;
@@ -42,7 +42,8 @@ class Emulation {
       devices_.push_back(make_host_device(i));
       devices.push_back(devices_.back().get());
     }
-    loader_ = std::make_unique<Loader>(source, options.augment, devices, loader_options(options));
+    loader_ = std::make_unique<Loader>(source, options.augment, devices,
+                                       emulated_loader_options(options));
   }
 
   std::vector<Utilisation> run() {
@@ -116,7 +117,7 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-void check(const EmulateOptions& options) {
+void check_emulation(const EmulateOptions& options) {
   if (options.counts.empty() || options.counts.front() < 1 || options.repeats < 1 ||
       options.steps < 2) {
     throw std::invalid_argument(fmt::format(
@@ -132,7 +133,7 @@ struct Fed {
   std::vector<double> percent, fed_percent, rate, waiting_percent, others_percent, late_percent;
 };
 
-Fed measure(const Source& source, const EmulateOptions& options, int count) {
+Fed measure_devices(const Source& source, const EmulateOptions& options, int count) {
   Fed fed{count, {}, {}, {}, {}, {}, {}};
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
     const Mean mean =
@@ -147,7 +148,7 @@ Fed measure(const Source& source, const EmulateOptions& options, int count) {
   return fed;
 }
 
-Table table_of(const std::vector<Fed>& all, const AcceleratorSpec& spec) {
+Table emulated_table(const std::vector<Fed>& all, const AcceleratorSpec& spec) {
   Table table{
       fmt::format("Emulated {}: {:.0f} images/s each, a step of {} samples every {:.3f} s ({})",
                   spec.name, spec.images_per_second(), spec.batch, spec.step_seconds, spec.source),
@@ -166,7 +167,7 @@ Table table_of(const std::vector<Fed>& all, const AcceleratorSpec& spec) {
   return table;
 }
 
-Plot plot_of(const std::vector<Fed>& all) {
+Plot emulated_plot(const std::vector<Fed>& all) {
   PlotSeries measured{"accelerator utilisation", {}},
       pass{"MLPerf Storage passes at 90 %", {}, true};
   for (const Fed& fed : all) {
@@ -187,13 +188,13 @@ std::vector<Utilisation> emulate(const Source& source, const EmulateOptions& opt
 }
 
 Report bench_emulate(const Source& source, const EmulateOptions& options) {
-  check(options);
+  check_emulation(options);
   const AcceleratorSpec& spec = options.accelerator;
-  emulate(source, options, options.counts.front(), kWarmupSteps);
+  emulate(source, options, options.counts.front(), kEmulatedWarmupSteps);
   std::vector<Fed> all;
   int at_90 = 0, at_99 = 0;
   for (const int count : options.counts) {
-    all.push_back(measure(source, options, count));
+    all.push_back(measure_devices(source, options, count));
     const double share = mean_of(all.back().fed_percent) / 100;
     if (share >= kPassUtilisation) at_90 = count;
     if (share >= kFullUtilisation) at_99 = count;
@@ -229,8 +230,8 @@ Report bench_emulate(const Source& source, const EmulateOptions& options) {
                     {"fed_at_90", at_90},
                     {"fed_at_99", at_99},
                     {"measured_to", all.back().count}};
-  report.tables.push_back(table_of(all, spec));
-  report.plots.push_back(plot_of(all));
+  report.tables.push_back(emulated_table(all, spec));
+  report.plots.push_back(emulated_plot(all));
   report.notes = {
       fmt::format("Fed at 90 % and more: {} {}; at 99 % and more: {}. Measured up to {}.", at_90,
                   spec.name, at_99, all.back().count),

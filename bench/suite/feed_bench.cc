@@ -14,7 +14,7 @@ namespace {
 // The number of files whose mean size is reported.
 constexpr int64_t kSampleFiles = 200;
 
-LoaderOptions loader_options(const FeedRow& row, const FeedBenchOptions& options) {
+LoaderOptions feed_loader_options(const FeedRow& row, const FeedBenchOptions& options) {
   LoaderOptions loader;
   loader.batch_size = row.batch;
   loader.epochs = -1;
@@ -33,7 +33,7 @@ class Lane {
  public:
   Lane(const Source& source, FeedRow row, const FeedBenchOptions& options)
       : row_(std::move(row)),
-        work_{source, options.augment, loader_options(row_, options)},
+        work_{source, options.augment, feed_loader_options(row_, options)},
         loader_(work_) {
     if (row_.parts) parts_.emplace(work_);
     row_.ring_bytes = loader_.memory_plan().ring_bytes;
@@ -73,7 +73,7 @@ class Lane {
   int64_t steps_ = 1;
 };
 
-std::vector<FeedRow> settings_of(const FeedBenchOptions& options) {
+std::vector<FeedRow> feed_settings(const FeedBenchOptions& options) {
   const auto& workers = options.workers;
   const auto& batches = options.batches;
   const auto& depths = options.ring_depths;
@@ -131,7 +131,7 @@ nlohmann::ordered_json results_of(const Source& source, const FeedBenchOptions& 
 
 Report bench_feed(const Source& source, const FeedBenchOptions& options) {
   std::vector<std::unique_ptr<Lane>> lanes;
-  for (const FeedRow& setting : settings_of(options)) {
+  for (const FeedRow& setting : feed_settings(options)) {
     lanes.push_back(std::make_unique<Lane>(source, setting, options));
   }
   for (int repeat = 0; repeat < options.repeats; ++repeat) {

@@ -32,7 +32,7 @@ Table stage_table(const FeedRow& row) {
 }
 
 // Adds images/s by number of workers, and that number times the rate of one worker for comparison.
-void add_scaling(const std::vector<FeedRow>& rows, Report& report) {
+void add_worker_scaling(const std::vector<FeedRow>& rows, Report& report) {
   Table table{
       "By workers", {"workers", "images/s", "speed-up", "efficiency", "CPU ms per image"}, {}};
   PlotSeries measured{"measured", {}}, ideal{"ideal", {}, true};
@@ -99,7 +99,7 @@ const FeedRow& most_workers(const std::vector<FeedRow>& rows) {
 void fill_feed_report(const std::vector<FeedRow>& rows, Report& report) {
   for (const FeedRow& row : rows) add_figures(row, report);
   report.tables.push_back(stage_table(most_workers(rows)));
-  add_scaling(rows, report);
+  add_worker_scaling(rows, report);
   add_sweep(rows, "batch", &FeedRow::batch, report);
   add_sweep(rows, "ring depth", &FeedRow::ring_depth, report);
   report.notes = {

@@ -10,16 +10,16 @@
 namespace stoker {
 namespace {
 
-constexpr int kWarmupRuns = 3;
+constexpr int kLayoutWarmupRuns = 3;
 
-struct Variant {
+struct LayoutVariant {
   std::string name;      // "bf16 NHWC, 3 channels"
   std::string category;  // "bf16, 3": of the plot, whose series are the orders
   NormaliseOptions options;
 };
 
-std::vector<Variant> variants(int size) {
-  std::vector<Variant> all;
+std::vector<LayoutVariant> variants(int size) {
+  std::vector<LayoutVariant> all;
   for (const auto& [type_name, type] :
        {std::pair("bf16", PixelType::bf16), std::pair("fp16", PixelType::fp16),
         std::pair("fp32", PixelType::fp32)}) {
@@ -41,21 +41,21 @@ std::vector<Variant> variants(int size) {
 
 // Returns the milliseconds of each run, measured by events around it. The images are whatever the
 // memory holds, because the kernel does the same work for all bytes.
-std::vector<double> measure(Device& device, const LayoutOptions& options,
-                            const Normaliser& normaliser) {
+std::vector<double> measure_layout(Device& device, const LayoutOptions& options,
+                                   const Normaliser& normaliser) {
   const auto images =
       device.allocate(size_t{3} * options.rows * options.size * options.size, MemoryKind::device);
   const auto out = device.allocate(options.rows * normaliser.row_bytes(), MemoryKind::device);
   const auto stream = device.make_stream();
   const auto begin = device.make_event(true), end = device.make_event(true);
   std::vector<double> times;
-  for (int run = 0; run < kWarmupRuns + options.repeats; ++run) {
+  for (int run = 0; run < kLayoutWarmupRuns + options.repeats; ++run) {
     stream->record(*begin);
     normaliser.run(*stream, reinterpret_cast<const uint8_t*>(images->data()), out->data(),
                    options.rows);
     stream->record(*end);
     end->synchronize();
-    if (run >= kWarmupRuns) times.push_back(end->elapsed_ms(*begin));
+    if (run >= kLayoutWarmupRuns) times.push_back(end->elapsed_ms(*begin));
   }
   return times;
 }
@@ -80,10 +80,10 @@ Report bench_layout(const LayoutOptions& options) {
               {}};
   Plot plot{"layout", "Bytes to a net's input", "type, channels", "ms", {}, {}};
   const double pixels = 3.0 * options.size * options.size;
-  for (const Variant& variant : variants(options.size)) {
+  for (const LayoutVariant& variant : variants(options.size)) {
     const Normaliser normaliser(*device, variant.options);
-    const Summary ms =
-        report.add({variant.name, "ms", Better::lower, measure(*device, options, normaliser)});
+    const Summary ms = report.add(
+        {variant.name, "ms", Better::lower, measure_layout(*device, options, normaliser)});
     const double bytes = options.rows * (pixels + static_cast<double>(normaliser.row_bytes()));
     const double rate = 1e-6 * bytes / ms.median;
     report.results[variant.name] = {{"ms", ms.median}, {"gb_per_s", rate}};

@@ -18,7 +18,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kGiga = 1e9;
 constexpr double kLeast = 1e-6, kMost = 1e6;
-constexpr double kGiB = 1 << 30;
 // Share of a PCIe link's nominal rate that copies reach. The study's machines measured 0.763 GB/s
 // of 0.985 (x1), 6.234 of 7.877 (x8) and 11.7 of 15.754 (x16), all of generation 3.
 constexpr double kPcieShare = 0.78;
@@ -46,7 +45,7 @@ void check_keys(const Json& json, const std::string& what, const std::set<std::s
   }
 }
 
-std::string text_of(const Json& json, const char* key, const std::string& what) {
+std::string text_member(const Json& json, const char* key, const std::string& what) {
   if (!json.contains(key) || !json[key].is_string() || json[key].get<std::string>().empty()) {
     refuse(fmt::format("{} needs a text '{}'", what, key));
   }
@@ -81,7 +80,7 @@ MachineLink parse_link(const Json& json) {
   check_keys(json, "a link",
              {"name", "pcie", "lanes", "gb_per_second", "gb_per_second_down", "gb_per_second_up"});
   MachineLink link;
-  link.name = text_of(json, "name", "a link");
+  link.name = text_member(json, "name", "a link");
   const std::string what = "link '" + link.name + "'";
   const bool pcie = json.contains("pcie"), both = json.contains("gb_per_second");
   const bool each = json.contains("gb_per_second_down");
@@ -114,7 +113,7 @@ int link_named(const LinkMachine& machine, const std::string& name, const std::s
 MachineGpu parse_gpu(const Json& json, const LinkMachine& machine) {
   check_keys(json, "a GPU", {"name", "path", "direct", "memory_gib"});
   MachineGpu gpu;
-  gpu.name = text_of(json, "name", "a GPU");
+  gpu.name = text_member(json, "name", "a GPU");
   const std::string what = "GPU '" + gpu.name + "'";
   for (const Json& link : list_of(json, "path", what)) {
     if (!link.is_string()) refuse(what + " has a 'path' that is not of names");
@@ -125,7 +124,7 @@ MachineGpu parse_gpu(const Json& json, const LinkMachine& machine) {
     gpu.path.push_back(index);
   }
   if (json.contains("direct")) {
-    gpu.direct = link_named(machine, text_of(json, "direct", what), what);
+    gpu.direct = link_named(machine, text_member(json, "direct", what), what);
   }
   if (json.contains("memory_gib")) {
     gpu.memory_bytes = static_cast<int64_t>(kGiB * number_of(json, "memory_gib", what));
@@ -140,7 +139,7 @@ PeerWay peer_way(const std::string& name) {
   refuse("'peers' is '" + name + "', and not direct, tree or host");
 }
 
-const char* text_of(PeerWay way) {
+const char* peer_text(PeerWay way) {
   for (const auto& [text, value] : kPeerWays) {
     if (way == value) return text;
   }
@@ -206,13 +205,13 @@ LinkMachine parse_machine(const Json& json) {
   check_keys(json, "it",
              {"name", "source", "memory_gb_per_second", "latency_us", "peers", "links", "gpus"});
   LinkMachine machine;
-  machine.name = text_of(json, "name", "it");
-  if (json.contains("source")) machine.source = text_of(json, "source", "it");
+  machine.name = text_member(json, "name", "it");
+  if (json.contains("source")) machine.source = text_member(json, "source", "it");
   machine.memory_per_second = kGiga * number_of(json, "memory_gb_per_second", "it");
   if (json.contains("latency_us")) {
     machine.latency_seconds = 1e-6 * number_of(json, "latency_us", "it");
   }
-  machine.peers = peer_way(text_of(json, "peers", "it"));
+  machine.peers = peer_way(text_member(json, "peers", "it"));
   for (const Json& link : list_of(json, "links", "it")) machine.links.push_back(parse_link(link));
   for (const Json& gpu : list_of(json, "gpus", "it")) {
     machine.gpus.push_back(parse_gpu(gpu, machine));
@@ -230,7 +229,7 @@ Json to_json(const LinkMachine& machine) {
   if (!machine.source.empty()) json["source"] = machine.source;
   json["memory_gb_per_second"] = machine.memory_per_second / kGiga;
   if (machine.latency_seconds > 0) json["latency_us"] = 1e6 * machine.latency_seconds;
-  json["peers"] = text_of(machine.peers);
+  json["peers"] = peer_text(machine.peers);
   for (const MachineLink& link : machine.links) {
     json["links"].push_back({{"name", link.name},
                              {"gb_per_second_down", link.down / kGiga},

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 namespace stoker {
+
+inline constexpr int64_t kGiB = int64_t{1} << 30;
 
 // A link carries bytes in both directions at once, each at its own rate.
 struct MachineLink {

@@ -13,9 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostSlots = 3;
+constexpr int kPlannedSlots = 3;
 
-void check(const LinkMachine& machine, const LinkPlanDemand& demand) {
+void check_demand(const LinkMachine& machine, const LinkPlanDemand& demand) {
   const bool ascending = std::is_sorted(demand.counts.begin(), demand.counts.end());
   if (demand.counts.empty() || !ascending || demand.counts.front() < 1 ||
       demand.counts.back() > std::ssize(machine.gpus)) {
@@ -51,7 +51,6 @@ const LinkLoad& busiest(const SchedulePrediction& prediction) {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string milliseconds(double seconds) { return significant(1e3 * seconds); }
-std::string megabytes(double bytes) { return significant(1e-6 * bytes); }
 
 struct Strategy {
   ReduceKind reduction;
@@ -70,8 +69,8 @@ std::vector<Strategy> strategies_of(const LinkPlanDemand& demand) {
 }
 
 // Efficiency is over one GPU that waits for its links as the others do.
-void add_scaling(const LinkMachine& machine, const LinkPlanDemand& demand, bool weak,
-                 Report& report) {
+void add_scaling_plan(const LinkMachine& machine, const LinkPlanDemand& demand, bool weak,
+                      Report& report) {
   const char* mode = weak ? "weak" : "strong";
   Table table{weak ? "Weak scaling: the batch of each GPU stays"
                    : "Strong scaling: the batch of all GPUs together stays",
@@ -156,7 +155,7 @@ void add_slots(const LinkMachine& machine, const LinkPlanDemand& demand, Report&
               {"slots", "images/s", "gap between steps ms"},
               {}};
   Plot plot{"plan_slots", "Predicted gap between steps", "staging slots", "ms", {}, {}};
-  for (int slots = 0; slots <= kMostSlots; ++slots) {
+  for (int slots = 0; slots <= kPlannedSlots; ++slots) {
     ScheduleOptions options = demand.schedule;
     options.slots = slots;
     const SchedulePrediction predicted = predict(machine, demand, demand.batch, options);
@@ -172,7 +171,8 @@ void add_slots(const LinkMachine& machine, const LinkPlanDemand& demand, Report&
 }
 
 // Returns the largest batch that every GPU has memory for; -1: not known.
-int64_t largest_batch(const LinkMachine& machine, const LinkPlanDemand& demand, SlicePlace place) {
+int64_t largest_planned_batch(const LinkMachine& machine, const LinkPlanDemand& demand,
+                              SlicePlace place) {
   int64_t memory = 0;
   for (int gpu = 0; gpu < demand.counts.back(); ++gpu) {
     const int64_t own = machine.gpus[gpu].memory_bytes;
@@ -203,7 +203,7 @@ void add_slices(const LinkMachine& machine, const LinkPlanDemand& demand, Report
     ScheduleOptions options = demand.schedule;
     options.slice = place;
     const SchedulePrediction predicted = predict(machine, demand, demand.batch, options);
-    const int64_t largest = largest_batch(machine, demand, place);
+    const int64_t largest = largest_planned_batch(machine, demand, place);
     table.rows.push_back({name, significant(predicted.images_per_second),
                           milliseconds(predicted.gap_seconds),
                           largest < 0 ? "not known" : std::to_string(largest)});
@@ -236,9 +236,9 @@ void add_slices(const LinkMachine& machine, const LinkPlanDemand& demand, Report
 }  // namespace
 
 void add_link_plan(const LinkMachine& machine, const LinkPlanDemand& demand, Report& report) {
-  check(machine, demand);
+  check_demand(machine, demand);
   report.results["machine"] = to_json(machine);
-  for (const bool weak : {true, false}) add_scaling(machine, demand, weak, report);
+  for (const bool weak : {true, false}) add_scaling_plan(machine, demand, weak, report);
   LinkPlanDemand most = demand;
   const auto [reduction, wire] = strategies_of(demand).front();
   most.schedule.gpus = demand.counts.back();

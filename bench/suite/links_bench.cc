@@ -19,7 +19,6 @@
 namespace stoker {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Values = std::vector<double>;  // GB/s, one per repeat
 
 double gb_per_second(double bytes, double seconds) { return 1e-9 * bytes / seconds; }
@@ -37,10 +36,11 @@ Values host_copies(const NumaNode& cpus, const NumaNode& memory, const LinksOpti
     std::memcpy(target.data(), source.data(), part);  // warm-up
     for (double& value : values) {
       all.arrive_and_wait();
-      const auto start = Clock::now();
+      const auto start = std::chrono::steady_clock::now();
       std::memcpy(target.data(), source.data(), part);
       all.arrive_and_wait();
-      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      const double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (i == 0) value = gb_per_second(2.0 * static_cast<double>(part) * threads, seconds);
     }
   });

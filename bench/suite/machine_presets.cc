@@ -7,7 +7,6 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
 // Share of the nominal bandwidth of a host's memory that copies reach: an assumption.
 constexpr double kMemoryShare = 0.8;
 

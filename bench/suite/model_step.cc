@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kClasses = 10;
+constexpr int kModelClasses = 10;
 
 EngineOptions options_for(const BatchShape& shape, Precision precision) {
   EngineOptions options;
@@ -88,7 +88,7 @@ class OnDevice final : public ModelStep {
 
 std::unique_ptr<StepWork> make_model_step(Device& device, const std::string& model,
                                           const BatchShape& shape) {
-  const NetSpec net = make_net(model, {shape.width, shape.height}, kClasses);
+  const NetSpec net = make_net(model, {shape.width, shape.height}, kModelClasses);
   if (device.cuda_ordinal() < 0) {
     const Precision precision = cpu_supports(Precision::bf16) ? Precision::bf16 : Precision::fp32;
     return std::make_unique<OnHost>(device, make_cpu_engine(net, options_for(shape, precision)));

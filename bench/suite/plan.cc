@@ -12,17 +12,15 @@
 namespace stoker {
 namespace {
 
-constexpr double kGiB = 1 << 30;
-
 std::string gigabytes(double bytes_per_second) {
   return significant(1e-9 * bytes_per_second) + " GB/s";
 }
 
-std::string gibibytes(int64_t bytes) {
-  return significant(static_cast<double>(bytes) / kGiB) + " GiB";
+std::string memory_text(int64_t bytes) {
+  return significant(static_cast<double>(bytes) / (1 << 30)) + " GiB";
 }
 
-void check(const FeedCost& cost, const PlanDemand& demand) {
+void check_feed_demand(const FeedCost& cost, const PlanDemand& demand) {
   if (demand.gpus < 1 || !(demand.rate > 0) || demand.batch < 1 || demand.ring_depth < 1 ||
       demand.slots < 0 || !(demand.headroom >= 0 && demand.headroom < 1)) {
     throw std::invalid_argument(fmt::format(
@@ -59,7 +57,7 @@ FeedCost feed_cost(const nlohmann::ordered_json& feed_report) {
 }
 
 MachinePlan plan_machine(const FeedCost& cost, const PlanDemand& demand) {
-  check(cost, demand);
+  check_feed_demand(cost, demand);
   MachinePlan plan;
   const double images = demand.gpus * demand.rate;  // per second
   plan.busy_cores = 1e-3 * images * cost.cpu_ms;
@@ -93,10 +91,10 @@ Table plan_table(const MachinePlan& plan, const PlanDemand& demand) {
                   significant(plan.busy_cores_low), significant(plan.busy_cores_high),
                   100 * demand.headroom));
   add("workers", std::to_string(plan.workers), "the busy cores, rounded up");
-  add("host memory, pinned", gibibytes(plan.ring_bytes),
+  add("host memory, pinned", memory_text(plan.ring_bytes),
       fmt::format("{} x {} slabs of {} samples", demand.gpus, demand.ring_depth, demand.batch));
-  add("host memory, workers", gibibytes(plan.worker_bytes), "an upper bound of their scratch");
-  add("memory of each GPU", gibibytes(plan.slot_bytes), fmt::format("{} slots", demand.slots));
+  add("host memory, workers", memory_text(plan.worker_bytes), "an upper bound of their scratch");
+  add("memory of each GPU", memory_text(plan.slot_bytes), fmt::format("{} slots", demand.slots));
   add("bus to each GPU", gigabytes(plan.bus_bytes_per_second), "uint8 samples, labels, weights");
   add("bus, all GPUs", gigabytes(demand.gpus * plan.bus_bytes_per_second), "");
   add("storage", gigabytes(plan.storage_bytes_per_second), "if nothing is in the page cache");
@@ -106,7 +104,7 @@ Table plan_table(const MachinePlan& plan, const PlanDemand& demand) {
 }
 
 NodePlan plan_nodes(const FeedCost& cost, const PlanDemand& demand, const NodeDemand& nodes) {
-  check(cost, demand);
+  check_feed_demand(cost, demand);
   if (!(nodes.local_cores >= 0) || nodes.node_cores < 1 || !(nodes.link_gbit > 0)) {
     throw std::invalid_argument(
         fmt::format("a plan for {} cores, machines of {} cores more and links of {} Gbit/s: the "

@@ -11,8 +11,8 @@
 namespace stoker {
 namespace {
 
-constexpr int kWarmupSteps = 6;
-constexpr int kMostSlots = 3;
+constexpr int kPredictWarmupSteps = 6;
+constexpr int kComparedSlots = 3;
 constexpr double kMiB = 1 << 20;
 
 // A setting of the run, with a value per repeat.
@@ -27,7 +27,7 @@ struct Compared {
   }
 };
 
-void check(const PredictOptions& options) {
+void check_prediction(const PredictOptions& options) {
   if (options.counts.empty() || options.rows < 1 || options.size < 1 || !(options.step_ms > 0) ||
       options.grad_mib < 0 || options.bucket_mib < 0 || options.steps < 1 || options.repeats < 1) {
     throw std::invalid_argument(
@@ -39,7 +39,7 @@ void check(const PredictOptions& options) {
   }
 }
 
-std::vector<Compared> settings_of(const PredictOptions& options) {
+std::vector<Compared> predicted_settings(const PredictOptions& options) {
   std::vector<Compared> all;
   const auto add = [&](int gpus, int slots, ReduceKind reduce, SlicePlace slice) {
     Compared compared;
@@ -48,7 +48,7 @@ std::vector<Compared> settings_of(const PredictOptions& options) {
     compared.options.reduce = reduce;
     compared.options.slice = slice;
     compared.options.steps = options.steps;
-    compared.options.warmup = kWarmupSteps;
+    compared.options.warmup = kPredictWarmupSteps;
     all.push_back(std::move(compared));
   };
   for (const int count : options.counts) {
@@ -58,14 +58,14 @@ std::vector<Compared> settings_of(const PredictOptions& options) {
     }
   }
   const int most = options.counts.back();
-  for (int slots = 0; slots <= kMostSlots; ++slots) {
+  for (int slots = 0; slots <= kComparedSlots; ++slots) {
     if (slots != 2) add(most, slots, ReduceKind::none, SlicePlace::host);
   }
   if (most > 1) add(most, 2, ReduceKind::none, SlicePlace::each_device);
   return all;
 }
 
-void fill_report(std::vector<Compared>& all, Report& report) {
+void fill_predict_report(std::vector<Compared>& all, Report& report) {
   Table table{"Measured on host devices with throttled links, and predicted",
               {"devices", "slots", "sum", "cut on", "images/s", "predicted", "difference", "gap ms",
                "predicted gap ms"},
@@ -109,7 +109,7 @@ void fill_report(std::vector<Compared>& all, Report& report) {
 }  // namespace
 
 Report bench_predict(const PredictOptions& options) {
-  check(options);
+  check_prediction(options);
   const BatchShape shape{.rows = options.rows, .height = options.size, .width = options.size};
   TrainingWork work;
   work.rows = options.rows;
@@ -117,7 +117,7 @@ Report bench_predict(const PredictOptions& options) {
   work.step_seconds = 1e-3 * options.step_ms;
   work.parts = even_parts(static_cast<int64_t>(options.grad_mib * kMiB / sizeof(float)),
                           static_cast<int64_t>(options.bucket_mib * kMiB));
-  std::vector<Compared> all = settings_of(options);
+  std::vector<Compared> all = predicted_settings(options);
   for (Compared& each : all) each.predicted = predict_schedule(options.machine, work, each.options);
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
     for (Compared& each : all) {
@@ -134,10 +134,10 @@ Report bench_predict(const PredictOptions& options) {
                      {"grad_mib", options.grad_mib},
                      {"bucket_mib", options.bucket_mib},
                      {"steps", options.steps},
-                     {"warmup_steps", kWarmupSteps},
+                     {"warmup_steps", kPredictWarmupSteps},
                      {"repeats", options.repeats}};
   report.results["machine"] = to_json(options.machine);
-  fill_report(all, report);
+  fill_predict_report(all, report);
   report.notes = {
       "Copies, streams, events, staging and the sum through the host's memory are real; a step's "
       "computing and the links' bandwidth are sleeps of host threads. all-reduce:nccl is a ring of "

@@ -16,8 +16,8 @@
 namespace stoker {
 namespace {
 
-constexpr int kWarmupSteps = 3;
-constexpr int kClasses = 10;
+constexpr int kScalingWarmupSteps = 3;
+constexpr int kScalingClasses = 10;
 
 // Records when each step ended.
 class StepClock final : public TrainObserver {
@@ -89,17 +89,17 @@ TrainOptions train_options(const ScalingOptions& options, const ScalingRow& row)
 std::unique_ptr<Source> source_of(const ScalingOptions& options, const ScalingRow& row,
                                   int64_t count) {
   if (options.data == nullptr || row.feed == FeedKind::synthetic) {
-    return make_synthetic_source(count, row.size, kClasses, 1);
+    return make_synthetic_source(count, row.size, kScalingClasses, 1);
   }
   return std::make_unique<SubsetSource>(*options.data, row.samples);
 }
 
-void measure(const ScalingOptions& options, ScalingRow& row) {
+void measure_row(const ScalingOptions& options, ScalingRow& row) {
   MeasureHooks hooks{.feed = row.feed};
   TrainOptions train = train_options(options, row);
   train.measure = &hooks;
   const bool epochs = row.samples > 0;
-  const int64_t warmup = epochs ? steps_of_epoch(row) : kWarmupSteps;
+  const int64_t warmup = epochs ? steps_of_epoch(row) : kScalingWarmupSteps;
   const int64_t timed = epochs ? epochs_of(options, row) * steps_of_epoch(row) : options.steps;
   train.max_steps = warmup + timed + most_late(options, row);
   const int64_t count = epochs ? row.samples : int64_t{row.global_batch} * train.max_steps;
@@ -119,7 +119,7 @@ void measure(const ScalingOptions& options, ScalingRow& row) {
   row.warmup_seconds.push_back(warm.seconds);
 }
 
-void check(const ScalingOptions& options) {
+void check_scaling(const ScalingOptions& options) {
   if (options.counts.empty() || options.models.empty() || options.sizes.empty() ||
       options.samples.empty() || options.feeds.empty() || options.reductions.empty() ||
       options.wires.empty() || options.steps < 1 || options.repeats < 1 || options.workers < 0 ||
@@ -173,7 +173,7 @@ std::vector<ScalingRow> rows_of(const ScalingOptions& options, bool weak) {
       line.weak = weak;
       line.model = model;
       line.size = size > 0 ? Size{size, size} : default_recipe(model).input;
-      line.parameters = total_count(parameter_table(make_net(model, line.size, kClasses)));
+      line.parameters = total_count(parameter_table(make_net(model, line.size, kScalingClasses)));
       for (const int64_t samples : options.samples) {
         for (const FeedKind feed : options.feeds) {
           line.samples = samples;
@@ -189,7 +189,7 @@ std::vector<ScalingRow> rows_of(const ScalingOptions& options, bool weak) {
 }  // namespace
 
 Report bench_scaling(const ScalingOptions& options) {
-  check(options);
+  check_scaling(options);
   std::vector<ScalingRow> rows;
   for (const bool weak : {true, false}) {
     if (!(weak ? options.weak : options.strong)) continue;
@@ -197,14 +197,14 @@ Report bench_scaling(const ScalingOptions& options) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    for (ScalingRow& row : rows) measure(options, row);
+    for (ScalingRow& row : rows) measure_row(options, row);
   }
   Report report;
   report.bench = "scaling";
   report.settings = {{"devices", options.on_gpus ? "cuda" : "cpu"},
                      {"batch", options.batch},
                      {"steps", options.steps},
-                     {"warmup_steps", kWarmupSteps},
+                     {"warmup_steps", kScalingWarmupSteps},
                      {"repeats", options.repeats},
                      {"workers", options.workers}};
   fill_scaling_report(rows, report);

@@ -29,7 +29,7 @@ constexpr int kDimensions = static_cast<int>(Dimension::count);
 constexpr const char* kDimensionNames[kDimensions] = {"model", "px", "data set", "feed",
                                                       "strategy"};
 
-std::string text_of(const ScalingRow& row, Dimension dimension) {
+std::string dimension_text(const ScalingRow& row, Dimension dimension) {
   switch (dimension) {
     case Dimension::model:
       return row.model;
@@ -52,7 +52,7 @@ bool same_line(const ScalingRow& a, const ScalingRow& b) {
   if (a.weak != b.weak) return false;
   for (int i = 0; i < kDimensions; ++i) {
     const auto dimension = static_cast<Dimension>(i);
-    if (text_of(a, dimension) != text_of(b, dimension)) return false;
+    if (dimension_text(a, dimension) != dimension_text(b, dimension)) return false;
   }
   return true;
 }
@@ -84,7 +84,8 @@ class RowNames {
   explicit RowNames(const std::vector<ScalingRow>& rows) {
     for (int i = 0; i < kDimensions; ++i) {
       std::set<std::string> texts;
-      for (const ScalingRow& row : rows) texts.insert(text_of(row, static_cast<Dimension>(i)));
+      for (const ScalingRow& row : rows)
+        texts.insert(dimension_text(row, static_cast<Dimension>(i)));
       varies_[i] = texts.size() > 1;
     }
   }
@@ -97,10 +98,10 @@ class RowNames {
       if (dimension == except || !varies(dimension)) continue;
       if (!text.empty()) text += ", ";
       if (dimension == Dimension::samples) text += "of ";
-      text += text_of(row, dimension);
+      text += dimension_text(row, dimension);
       if (dimension == Dimension::size) text += " px";
     }
-    return text.empty() ? text_of(row, Dimension::strategy) : text;
+    return text.empty() ? dimension_text(row, Dimension::strategy) : text;
   }
 
  private:
@@ -114,7 +115,8 @@ std::vector<std::string> heads() {
 
 std::vector<std::string> cells_of(const ScalingRow& row) {
   std::vector<std::string> cells;
-  for (int i = 0; i < kDimensions; ++i) cells.push_back(text_of(row, static_cast<Dimension>(i)));
+  for (int i = 0; i < kDimensions; ++i)
+    cells.push_back(dimension_text(row, static_cast<Dimension>(i)));
   return cells;
 }
 
@@ -122,7 +124,7 @@ void add_columns(std::vector<std::string>& row, std::initializer_list<std::strin
   row.insert(row.end(), more);
 }
 
-Table table_of(const std::vector<Scaled>& all, bool weak) {
+Table scaled_table(const std::vector<Scaled>& all, bool weak) {
   Table table{weak ? "Weak scaling: the batch of each device stays"
                    : "Strong scaling: the batch of all devices together stays",
               heads(),
@@ -221,7 +223,7 @@ Plot plot_against(const Against& against, std::vector<Scaled> all, const RowName
   for (const Scaled& scaled : all) {
     const ScalingRow& row = *scaled.row;
     if (row.devices != most) continue;
-    std::string category = text_of(row, against.dimension);
+    std::string category = dimension_text(row, against.dimension);
     if (against.dimension == Dimension::model) {
       category += fmt::format(" ({:.2f} M)", 1e-6 * static_cast<double>(row.parameters));
     }
@@ -269,7 +271,7 @@ void fill_scaling_report(const std::vector<ScalingRow>& rows, Report& report) {
   const RowNames names(rows);
   add_results(all, report);
   for (const bool weak : {true, false}) {
-    Table table = table_of(all, weak);
+    Table table = scaled_table(all, weak);
     if (table.rows.empty()) continue;
     report.tables.push_back(std::move(table));
     report.plots.push_back(speed_up_plot(all, names, weak));

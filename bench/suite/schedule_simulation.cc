@@ -25,7 +25,8 @@ constexpr double kUpdateBytes = 4.0 * kFloatBytes;
 
 using Tasks = std::vector<int>;  // indices
 
-void check(const LinkMachine& machine, const TrainingWork& work, const ScheduleOptions& options) {
+void check_schedule(const LinkMachine& machine, const TrainingWork& work,
+                    const ScheduleOptions& options) {
   double shares = 0;
   bool good = work.rows >= 1 && work.row_bytes > 0 && work.step_seconds > 0 &&
               work.forward_share >= 0 && work.forward_share < 1 && !work.parts.empty();
@@ -399,7 +400,7 @@ const char* to_string(SlicePlace place) {
 
 SchedulePrediction predict_schedule(const LinkMachine& machine, const TrainingWork& work,
                                     const ScheduleOptions& options) {
-  check(machine, work, options);
+  check_schedule(machine, work, options);
   return Schedule(machine, work, options).predict();
 }
 

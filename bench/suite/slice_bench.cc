@@ -15,8 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kWarmupRuns = 5;
-constexpr double kGiB = 1 << 30;
+constexpr int kSliceWarmupRuns = 5;
 
 // Bytes that one run moves to a device, or on it.
 struct DeviceBytes {
@@ -112,7 +111,7 @@ struct PlaceResult {
   std::vector<LinkLoad> links;  // of a run; empty without a machine
 };
 
-void check(const SliceOptions& options, size_t devices) {
+void check_slices(const SliceOptions& options, size_t devices) {
   if (devices >= 1 && options.replicas >= 1 && options.size >= 1 && options.repeats >= 1 &&
       options.memory_gib > 0 && options.rows / options.replicas >= static_cast<int>(devices)) {
     return;
@@ -125,7 +124,7 @@ void check(const SliceOptions& options, size_t devices) {
 
 // Returns the most samples of a batch whose parts, and the whole where it is needed, fit into every
 // device's memory.
-int64_t largest_batch(const SliceOptions& options, SlicePlace place, size_t devices) {
+int64_t largest_sliced_batch(const SliceOptions& options, SlicePlace place, size_t devices) {
   const double row = 3.0 * options.size * options.size;
   // The first device never holds less than the others.
   const double share = 1.0 / static_cast<double>(devices) + (place == SlicePlace::host ? 0 : 1);
@@ -142,7 +141,8 @@ std::vector<LinkLoad> sent_over(const ThrottledLinks* links) {
   return loads;
 }
 
-void measure(Slicing& slicing, const ThrottledLinks* links, bool counts, PlaceResult& result) {
+void measure_place(Slicing& slicing, const ThrottledLinks* links, bool counts,
+                   PlaceResult& result) {
   const std::vector<LinkLoad> before = sent_over(links);
   const double ms = slicing.run(result.place);
   if (counts) result.ms.push_back(ms);
@@ -154,10 +154,8 @@ void measure(Slicing& slicing, const ThrottledLinks* links, bool counts, PlaceRe
   }
 }
 
-std::string megabytes(double bytes) { return significant(1e-6 * bytes); }
-
-void fill_report(const SliceOptions& options, const std::vector<std::string>& names,
-                 double whole_bytes, const std::vector<PlaceResult>& all, Report& report) {
+void fill_slice_report(const SliceOptions& options, const std::vector<std::string>& names,
+                       double whole_bytes, const std::vector<PlaceResult>& all, Report& report) {
   const bool predicts = !options.machine.gpus.empty();
   Table table{fmt::format("{} samples of {} px for {} replicas on each of {} devices", options.rows,
                           options.size, options.replicas, names.size()),
@@ -172,7 +170,7 @@ void fill_report(const SliceOptions& options, const std::vector<std::string>& na
   for (const PlaceResult& each : all) {
     const char* place = to_string(each.place);
     const Summary ms = report.add({fmt::format("cut on {}", place), "ms", Better::lower, each.ms});
-    const int64_t largest = largest_batch(options, each.place, names.size());
+    const int64_t largest = largest_sliced_batch(options, each.place, names.size());
     Json result = {{"place", place}, {"ms", ms.median}, {"largest_batch", largest}};
     table.rows.push_back({place, with_interval(ms), std::to_string(largest)});
     add_bar(plot, place, "measured", plot_point(ms));
@@ -216,7 +214,7 @@ void fill_report(const SliceOptions& options, const std::vector<std::string>& na
 Report bench_slice(const SliceOptions& options) {
   const bool throttled = !options.machine.gpus.empty();
   const size_t count = throttled ? options.machine.gpus.size() : options.devices.size();
-  check(options, count);
+  check_slices(options, count);
   std::unique_ptr<ThrottledLinks> links;
   if (throttled) links = std::make_unique<ThrottledLinks>(options.machine);
   std::vector<std::unique_ptr<Device>> devices;
@@ -232,8 +230,9 @@ Report bench_slice(const SliceOptions& options) {
   for (const auto& [name, place] : kSlicePlaces) {
     if (place != SlicePlace::each_device || count > 1) all.push_back({place, {}, {}, {}});
   }
-  for (int run = 0; run < kWarmupRuns + options.repeats; ++run) {
-    for (PlaceResult& each : all) measure(slicing, links.get(), run >= kWarmupRuns, each);
+  for (int run = 0; run < kSliceWarmupRuns + options.repeats; ++run) {
+    for (PlaceResult& each : all)
+      measure_place(slicing, links.get(), run >= kSliceWarmupRuns, each);
   }
   Report report;
   report.bench = "slice";
@@ -250,7 +249,7 @@ Report bench_slice(const SliceOptions& options) {
                     {"replicas", options.replicas},
                     {"memory_gib", options.memory_gib}};
   if (throttled) report.results["machine"] = to_json(options.machine);
-  fill_report(options, names, static_cast<double>(slicing.whole_bytes()), all, report);
+  fill_slice_report(options, names, static_cast<double>(slicing.whole_bytes()), all, report);
   return report;
 }
 

@@ -17,7 +17,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // Units that are left by rounding alone, as a share of the task's.
 constexpr double kRounding = 1e-12;
 
-void check(const std::vector<SharedResource>& resources, const std::vector<SimulatedTask>& tasks) {
+void check_tasks(const std::vector<SharedResource>& resources,
+                 const std::vector<SimulatedTask>& tasks) {
   for (const SharedResource& resource : resources) {
     if (resource.per_second > 0) continue;
     throw std::invalid_argument(
@@ -171,7 +172,7 @@ class Simulation {
 
 std::vector<TaskTimes> simulate(const std::vector<SharedResource>& resources,
                                 const std::vector<SimulatedTask>& tasks) {
-  check(resources, tasks);
+  check_tasks(resources, tasks);
   return Simulation(resources, tasks).run();
 }
 

@@ -120,7 +120,7 @@ class ThrottledReplica {
 using Replicas = std::vector<std::unique_ptr<ThrottledReplica>>;
 
 // Returns the rate and the gaps of the steps after the warm-up.
-ThrottledResult evaluate(const Replicas& replicas, int rows, int warmup) {
+ThrottledResult throttled_result(const Replicas& replicas, int rows, int warmup) {
   const Event& zero = *replicas.front()->marks().front().begin;
   double begin_ms = 0, end_ms = 0, gap_ms = 0;
   int gaps = 0;
@@ -176,7 +176,7 @@ ThrottledResult run_throttled(const LinkMachine& machine, const TrainingWork& wo
   std::barrier<> meet(options.gpus);
   run_threads("replicas", options.gpus,
               [&](int64_t rank) { replicas[rank]->run(static_cast<int>(rank), sums, meet); });
-  ThrottledResult result = evaluate(replicas, shape.rows, options.warmup);
+  ThrottledResult result = throttled_result(replicas, shape.rows, options.warmup);
   const double steps = options.warmup + options.steps;
   for (int link = 0; link < std::ssize(machine.links); ++link) {
     result.links.push_back({machine.links[link].name, links.sent({link, true}) / steps,

@@ -4,13 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "tools/command/command.h"
 #include "tools/option/augment_choice.h"
 
 namespace stoker {
 namespace {
 
-constexpr size_t kLineWidth = 100;
+constexpr size_t kListWidth = 100;
 
 constexpr const char* kGrammar =
     "An augmentation is a list of stages, which run from left to right:\n\n"
@@ -37,7 +39,7 @@ std::string signature(const StageType& type) {
   for (size_t i = 0; i < type.parameters.size(); ++i) {
     const bool last = i + 1 == type.parameters.size();
     const std::string word = parameter_text(type.parameters[i]) + (last ? ")" : ",");
-    const bool breaks = i > 0 && line + 1 + word.size() > kLineWidth;
+    const bool breaks = i > 0 && line + 1 + word.size() > kListWidth;
     text += i == 0 ? "(" : breaks ? "\n" + indent : " ";
     line = (breaks ? indent.size() : line + 1) + word.size();
     text += word;

@@ -1,6 +1,7 @@
 // stoker bench compare: better or worse, beyond noise?
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <stdexcept>
 
 #include "bench/report/compare.h"

@@ -1,4 +1,6 @@
 // stoker bench convergence: serial beside parallel training, over seeds.
+#include <CLI/CLI.hpp>
+
 #include "bench/suite/convergence_bench.h"
 #include "tools/command/bench.h"
 #include "tools/command/bench_output.h"

@@ -2,13 +2,16 @@
 // memory.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
 #include "pipeline/source/source.h"
 #include "tools/option/augment_choice.h"
 #include "tools/option/feed_options.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace stoker {
 

@@ -1,6 +1,7 @@
 // stoker bench emulate: how many accelerators this machine feeds.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 

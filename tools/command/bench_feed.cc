@@ -1,4 +1,6 @@
 // stoker bench feed: the feeder alone.
+#include <CLI/CLI.hpp>
+
 #include "bench/suite/feed_bench.h"
 #include "staging/allowed_cores.h"
 #include "tools/command/bench.h"

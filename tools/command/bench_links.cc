@@ -1,4 +1,6 @@
 // stoker bench links: bandwidth between memory and devices, and the machine's topology.
+#include <CLI/CLI.hpp>
+
 #include "bench/suite/links_bench.h"
 #include "tools/command/bench.h"
 #include "tools/command/bench_output.h"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int kMostCount = 1 << 20;
 
-int whole_number(const std::string& text, const std::string& all, const std::string& option) {
+int count_of(const std::string& text, const std::string& all, const std::string& option) {
   int value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -26,10 +27,6 @@ int whole_number(const std::string& text, const std::string& all, const std::str
         fmt::format("{}: '{}' is not a list like 1,2,4 or 1..8", option, all));
   }
   return value;
-}
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  write_file(path, std::as_bytes(std::span(text)));
 }
 
 }  // namespace
@@ -59,10 +56,10 @@ void BenchOutput::finish(Report report) const {
   std::vector<std::string> plots;
   for (const Plot& plot : report.plots) {
     plots.push_back(plot.name + ".svg");
-    write_text(folder / plots.back(), to_svg(plot));
+    write_file(folder / plots.back(), to_svg(plot));
   }
-  write_text(folder / (report.bench + ".json"), json);
-  write_text(folder / (report.bench + ".md"),
+  write_file(folder / (report.bench + ".json"), json);
+  write_file(folder / (report.bench + ".md"),
              to_markdown(report, machine_line(report.machine), plots));
 }
 
@@ -70,13 +67,13 @@ std::vector<int> parse_counts(const std::string& text, const std::string& option
   const size_t dots = text.find("..");
   std::vector<int> counts;
   if (dots != std::string::npos) {
-    const int first = whole_number(text.substr(0, dots), text, option);
-    const int last = whole_number(text.substr(dots + 2), text, option);
+    const int first = count_of(text.substr(0, dots), text, option);
+    const int last = count_of(text.substr(dots + 2), text, option);
     for (int count = first; count <= last; ++count) counts.push_back(count);
   } else {
     std::istringstream parts(text);
     for (std::string part; std::getline(parts, part, ',');) {
-      counts.push_back(whole_number(part, text, option));
+      counts.push_back(count_of(part, text, option));
     }
   }
   std::vector<int> sorted = counts;

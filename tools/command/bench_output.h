@@ -2,13 +2,16 @@
 // Throws std::runtime_error with the path.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "bench/report/report.h"
 #include "tools/machine/load.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace stoker {
 

@@ -1,4 +1,5 @@
 // stoker bench predict: what stoker plan predicts, beside host devices with throttled links.
+#include <CLI/CLI.hpp>
 #include <numeric>
 
 #include "bench/suite/predict_bench.h"

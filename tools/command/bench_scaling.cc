@@ -1,6 +1,6 @@
 // stoker bench scaling: training on 1 to N devices.
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iterator>
 #include <map>
 
 #include "bench/suite/scaling_bench.h"
@@ -15,8 +15,7 @@
 namespace stoker {
 namespace {
 
-const std::map<std::string, GradWire> kWires(std::begin(kGradWires), std::end(kGradWires));
-const std::map<std::string, FeedKind> kFeeds = {
+const std::map<std::string, FeedKind> kScalingFeeds = {
     {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}, {"real", FeedKind::real}};
 
 template <class Value>
@@ -69,7 +68,7 @@ int run_bench_scaling(int argc, char** argv) {
       *app, "--feed", feeds,
       "Sources of the batches, as a list. synthetic repeats the first batches; resident stages "
       "the first epoch on each device and replays it; real decodes and stages every batch")
-      ->check(CLI::IsMember(&kFeeds));
+      ->check(CLI::IsMember(&kScalingFeeds));
   app->add_option(
       "--data", data.data,
       "The data of --feed resident and real: a folder, shards or a list (default: drawn "
@@ -79,11 +78,10 @@ int run_bench_scaling(int argc, char** argv) {
   check_reduce(add_list(*app, "--reduce", reductions,
                         "Strategies to compare, as a list; independent and none exchange "
                         "nothing, and are the bound of the others"));
-  add_list(
+  check_grad_wire(add_list(
       *app, "--grad-wire", wires,
       "Number formats in which gradients travel, as a list: each with each strategy that sends "
-      "gradients")
-      ->check(CLI::IsMember(&kWires));
+      "gradients"));
   app->add_option("--scaling", scaling,
                   "Batch that stays as devices are added: each device's (weak), that of all "
                   "(strong), or both "
@@ -104,9 +102,9 @@ int run_bench_scaling(int argc, char** argv) {
   options.reductions.clear();
   for (const std::string& name : reductions) options.reductions.push_back(parse_reduce(name));
   options.wires.clear();
-  for (const std::string& name : wires) options.wires.push_back(kWires.at(name));
+  for (const std::string& name : wires) options.wires.push_back(parse_grad_wire(name));
   options.feeds.clear();
-  for (const std::string& name : feeds) options.feeds.push_back(kFeeds.at(name));
+  for (const std::string& name : feeds) options.feeds.push_back(kScalingFeeds.at(name));
   if (options.feeds == std::vector{FeedKind::synthetic}) {
     refuse_if_given(*app, {"--data", "--workers"}, "it is for --feed resident and real");
   }

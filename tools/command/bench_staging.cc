@@ -1,4 +1,5 @@
 // stoker bench depth, layout and slice: what happens to a batch between the ring and the step.
+#include <CLI/CLI.hpp>
 #include <regex>
 
 #include "bench/suite/depth_bench.h"

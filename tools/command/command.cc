@@ -1,5 +1,6 @@
 #include "tools/command/command.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -349,7 +350,7 @@ std::string closest_names(const std::string& wrong, std::span<const Command> com
 std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string& description,
                                       const std::string& examples) {
   auto app = std::make_unique<CLI::App>(description, "stoker " + name);
-  app->formatter(std::make_shared<HelpFormatter>());
+  app->formatter(make_help_formatter());
   app->footer("Examples:\n" + examples + "\n" + kFooter);
   app->set_config("--config", "",
                   "TOML file to read options from: long option names as keys, at its top or in a "

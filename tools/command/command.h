@@ -9,12 +9,15 @@
 // file, and the library's field batch_size (InvalidField) into --batch.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace stoker {
 

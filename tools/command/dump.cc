@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "pipeline/unmoved_targets.h"
@@ -32,7 +33,7 @@ struct DumpOptions {
   std::string last_batch = "pad";
 };
 
-void add_options(CLI::App& app, DumpOptions& options) {
+void add_dump_options(CLI::App& app, DumpOptions& options) {
   add_data_option(app, options.data);
   add_target_option(app, options.data);
   add_sample_options(app, options.samples);
@@ -60,7 +61,7 @@ void add_options(CLI::App& app, DumpOptions& options) {
   add_feed_options(app, options.data);
 }
 
-LoaderOptions loader_options(const DumpOptions& options) {
+LoaderOptions dump_loader_options(const DumpOptions& options) {
   LoaderOptions loader;
   loader.batch_size = options.batch;
   loader.seed = options.seed;
@@ -96,7 +97,7 @@ int run_dump(int argc, char** argv) {
       "  stoker dump --data data/imagenette --view eval --no-shuffle --split test --out d\n"
       "  stoker dump --data data/imagenette --subset part=0:0.1 --weights balanced --out d\n"
       "  stoker dump --blend data/real=3 --blend data/drawn=1 --batch 64 --out d\n");
-  add_options(*app, options);
+  add_dump_options(*app, options);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   check_sample_options(*app, options.samples, "");
   if (options.samples.has_order()) {
@@ -119,7 +120,7 @@ int run_dump(int argc, char** argv) {
   if (const std::string unmoved = unmoved_targets(source, augment); !unmoved.empty()) {
     fmt::print(stderr, "--target-from: {}\n", unmoved);
   }
-  LoaderOptions feed = loader_options(options);
+  LoaderOptions feed = dump_loader_options(options);
   feed.order = samples.order;
   Loader loader(source, augment, {device.get()}, feed);
   const int64_t steps = options.steps < 0 ? loader.steps_per_epoch() : options.steps;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,7 +17,7 @@
 namespace stoker {
 namespace {
 
-const std::map<std::string, std::optional<Precision>> kPrecisions = {
+const std::map<std::string, std::optional<Precision>> kEvalPrecisions = {
     {"recipe", std::nullopt}, {"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
 
 struct EvalArguments {
@@ -28,7 +29,7 @@ struct EvalArguments {
   bool json = false;
 };
 
-void add_options(CLI::App& app, EvalArguments& arguments) {
+void add_eval_options(CLI::App& app, EvalArguments& arguments) {
   EvalCheckpointOptions& run = arguments.run;
   app.add_option(
          "--checkpoint", run.checkpoint,
@@ -55,7 +56,7 @@ void add_options(CLI::App& app, EvalArguments& arguments) {
       ->check(CLI::IsMember({0, 1, 2, 6}));
   app.add_option("--precision", arguments.precision,
                  "Number format of the computation. recipe takes that of the training")
-      ->check(CLI::IsMember(&kPrecisions));
+      ->check(CLI::IsMember(&kEvalPrecisions));
   app.add_option("--threads", run.threads, "Threads that compute on the CPU. 0 takes one per core")
       ->check(CLI::Range(0, 1024));
   app.add_option("--limit", run.limit,
@@ -68,7 +69,7 @@ void add_options(CLI::App& app, EvalArguments& arguments) {
   add_feed_options(app, arguments.data);
 }
 
-void print_json(const EvalResult& result) {
+void print_eval_json(const EvalResult& result) {
   nlohmann::ordered_json json = {{"top1", result.top1},
                                  {"top5", result.top5},
                                  {"loss", result.loss},
@@ -86,7 +87,7 @@ void print_json(const EvalResult& result) {
   fmt::print("{}\n", json.dump(2));
 }
 
-void print_text(const EvalResult& result) {
+void print_eval_text(const EvalResult& result) {
   fmt::print(
       "top-1 {:.2f}%  top-5 {:.2f}%  loss {:.4f}  of {} images in {:.1f} s ({:.0f} images/s)\n",
       100 * result.top1, 100 * result.top5, result.loss, result.samples, result.seconds,
@@ -125,7 +126,7 @@ int run_eval(int argc, char** argv) {
       "  stoker eval --checkpoint runs/tags --data test.jsonl --label-from none "
       "--target-from tags:float32\n"
       "  mpirun -np 2 stoker eval --checkpoint runs/r18 --data data/imagenette\n");
-  add_options(*app, arguments);
+  add_eval_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   check_sample_options(*app, arguments.samples, "--limit");
   check_feed_options(*app, arguments.data, paths_of(arguments.data, arguments.samples));
@@ -142,7 +143,7 @@ int run_eval(int argc, char** argv) {
     refuse_if_given(*app, {"--threads"}, "nothing computes on the CPU here; --workers decode");
   }
   options.local_processes = launch.local_world;
-  options.precision = kPrecisions.at(arguments.precision);
+  options.precision = kEvalPrecisions.at(arguments.precision);
   options.feed = arguments.data.feed();
   options.quarantine_file = of_rank(options.quarantine_file, launch.rank);
   const DataOptions& data = arguments.data;
@@ -155,7 +156,7 @@ int run_eval(int argc, char** argv) {
   return run_in_group(launch, options.devices, [&](ProcessGroup* processes) {
     options.processes = processes;
     const EvalResult result = evaluate_checkpoint(samples.source(), options);
-    if (launch.rank == 0) arguments.json ? print_json(result) : print_text(result);
+    if (launch.rank == 0) arguments.json ? print_eval_json(result) : print_eval_text(result);
     return kExitOk;
   });
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -32,8 +33,8 @@ double percent(int64_t part, int64_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-void print_json(const Source& source, const IndexArguments& arguments, const std::string& path,
-                const SeekIndexTotals& result, double seconds) {
+void print_index_json(const Source& source, const IndexArguments& arguments,
+                      const std::string& path, const SeekIndexTotals& result, double seconds) {
   nlohmann::ordered_json bad = nlohmann::ordered_json::array();
   for (const Finding& finding : result.bad) bad.push_back(to_json(source, finding));
   const nlohmann::ordered_json json = {
@@ -50,8 +51,8 @@ void print_json(const Source& source, const IndexArguments& arguments, const std
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void print_text(const Source& source, const IndexArguments& arguments, const std::string& path,
-                const SeekIndexTotals& result, double seconds) {
+void print_index_text(const Source& source, const IndexArguments& arguments,
+                      const std::string& path, const SeekIndexTotals& result, double seconds) {
   fmt::print("{}", to_jsonl(source, result.bad));
   const auto images = static_cast<double>(source.size());
   fmt::print(stderr,
@@ -107,8 +108,8 @@ int run_index(int argc, char** argv) {
     fmt::print(stderr, "interrupted: nothing was written\n");
     return kExitSignal + run.signal;
   }
-  arguments.json ? print_json(*source, arguments, path, *run.totals, run.seconds)
-                 : print_text(*source, arguments, path, *run.totals, run.seconds);
+  arguments.json ? print_index_json(*source, arguments, path, *run.totals, run.seconds)
+                 : print_index_text(*source, arguments, path, *run.totals, run.seconds);
   return run.totals->bad.empty() ? kExitOk : kExitFound;
 }
 

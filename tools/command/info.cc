@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "decode/image_decoder.h"
@@ -14,7 +15,7 @@
 namespace stoker {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr double kInfoGiB = 1024.0 * 1024 * 1024;
 
 struct GpuInfo {
   CudaStatus cuda;
@@ -91,7 +92,7 @@ void print_gpus(const GpuInfo& gpus) {
   for (size_t i = 0; i < gpus.cuda.devices.size(); ++i) {
     const CudaDeviceInfo& device = gpus.cuda.devices[i];
     fmt::print("           {}: {}, {:.1f} GiB, compute capability {}.{}", device.name, device.model,
-               device.memory_bytes / kGiB, device.compute_major, device.compute_minor);
+               device.memory_bytes / kInfoGiB, device.compute_major, device.compute_minor);
     const std::string links = text_of(gpus.links.links[i]);
     if (!links.empty()) fmt::print(", {}", links);
     if (device.numa_node >= 0) fmt::print(", NUMA node {}", device.numa_node);
@@ -106,14 +107,15 @@ void print_gpus(const GpuInfo& gpus) {
              cuda_version(gpus.cuda.driver_version));
 }
 
-void print_text(const HostInfo& host, const GpuInfo& gpus) {
+void print_info_text(const HostInfo& host, const GpuInfo& gpus) {
   fmt::print("stoker     {} ({}, {})\n", kBuildVersion, kBuildType, kBuildCompiler);
   fmt::print("cpu        {}\n", host.cpu.empty() ? "unknown" : host.cpu);
   fmt::print("features   {}\n", fmt::join(host.cpu_features, " "));
   fmt::print("cores      {} usable of {}\n", host.cores_usable, host.cores_machine);
-  fmt::print("memory     {:.1f} GiB, {:.1f} GiB available", host.memory_bytes / kGiB,
-             host.memory_available_bytes / kGiB);
-  if (host.memory_limit_bytes > 0) fmt::print(", limit {:.1f} GiB", host.memory_limit_bytes / kGiB);
+  fmt::print("memory     {:.1f} GiB, {:.1f} GiB available", host.memory_bytes / kInfoGiB,
+             host.memory_available_bytes / kInfoGiB);
+  if (host.memory_limit_bytes > 0)
+    fmt::print(", limit {:.1f} GiB", host.memory_limit_bytes / kInfoGiB);
   fmt::print("\ndevices    cpu:1 .. cpu:N (N replicas that share the cores)\n");
   print_gpus(gpus);
   for (const BuildLibrary& library : kBuildLibraries) {
@@ -144,7 +146,7 @@ int run_info(int argc, char** argv) {
   if (json) {
     fmt::print("{}\n", to_json(host, gpus).dump(2));
   } else {
-    print_text(host, gpus);
+    print_info_text(host, gpus);
   }
   return kExitOk;
 }

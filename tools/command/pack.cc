@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -205,8 +206,8 @@ PackResult pack(const Source& source, const PackArguments& arguments) {
   return result;
 }
 
-void print_json(const Source& source, const PackArguments& arguments, const PackResult& result,
-                double seconds) {
+void print_pack_json(const Source& source, const PackArguments& arguments, const PackResult& result,
+                     double seconds) {
   nlohmann::ordered_json bad = nlohmann::ordered_json::array();
   for (const Finding& finding : result.bad) bad.push_back(to_json(source, finding));
   const nlohmann::ordered_json json = {{"folder", arguments.out},
@@ -222,8 +223,8 @@ void print_json(const Source& source, const PackArguments& arguments, const Pack
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void print_text(const Source& source, const PackArguments& arguments, const PackResult& result,
-                double seconds) {
+void print_pack_text(const Source& source, const PackArguments& arguments, const PackResult& result,
+                     double seconds) {
   fmt::print("{}", to_jsonl(source, result.bad));
   fmt::print(stderr, "{} images, {} packed, {} indexed, {} bad, {:.1f} s, {:.0f} images/s\n",
              source.size(), result.packed, result.indexed, result.bad.size(), seconds,
@@ -277,8 +278,8 @@ int run_pack(int argc, char** argv) {
     fmt::print(stderr, "interrupted: nothing was written\n");
     return kExitSignal + result.signal;
   }
-  arguments.json ? print_json(*source, arguments, result, seconds.count())
-                 : print_text(*source, arguments, result, seconds.count());
+  arguments.json ? print_pack_json(*source, arguments, result, seconds.count())
+                 : print_pack_text(*source, arguments, result, seconds.count());
   if (result.packed == 0) throw std::runtime_error("no image could be read: nothing was written");
   return result.bad.empty() ? kExitOk : kExitFound;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -174,7 +175,7 @@ void draw_tile(const SheetPlan& plan, const Source& source, const DeviceBatch& b
   }
 }
 
-void add_options(CLI::App& app, PeekOptions& options) {
+void add_peek_options(CLI::App& app, PeekOptions& options) {
   add_data_option(app, options.data);
   add_split_option(app, options.data);
   app.add_option("--out,-o", options.out, "PNG file to write")->required();
@@ -206,7 +207,7 @@ int run_peek(int argc, char** argv) {
       "  stoker peek --data data/imagenette --augment \"random_resized_crop | random_augment\" -o "
       "a.png\n"
       "  stoker peek --data data/imagenette --view eval --split test -o eval.png\n");
-  add_options(*app, options);
+  add_peek_options(*app, options);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
   const auto source = open_data(options.data, parse_split(options.data.split));

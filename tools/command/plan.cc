@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-#include <map>
+#include <CLI/CLI.hpp>
 #include <set>
 #include <stdexcept>
 
@@ -26,7 +25,6 @@
 namespace stoker {
 namespace {
 
-const std::map<std::string, GradWire> kWires(std::begin(kGradWires), std::end(kGradWires));
 constexpr double kMiB = 1 << 20;
 
 // Up to so many GPUs the tables have each number of them, beyond that 1, 2, 4 and so on.
@@ -88,12 +86,12 @@ void add_link_options(CLI::App& app, LinkOptions& options) {
                               "have (with --machine)"))
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--grad-wire", options.wires,
-                 "Number formats in which gradients travel, as a list: each with each strategy "
-                 "(with --machine)")
+  check_grad_wire(
+      app.add_option("--grad-wire", options.wires,
+                     "Number formats in which gradients travel, as a list: each with each strategy "
+                     "(with --machine)"))
       ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check(CLI::IsMember(&kWires));
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 // Refuses what would be ignored, and what is missing.
@@ -134,7 +132,7 @@ void predict_links(const LinkOptions& options, const LinkMachine& machine, const
   links.reductions.clear();
   for (const std::string& name : options.reductions) links.reductions.push_back(parse_reduce(name));
   links.wires.clear();
-  for (const std::string& name : options.wires) links.wires.push_back(kWires.at(name));
+  for (const std::string& name : options.wires) links.wires.push_back(parse_grad_wire(name));
   const auto bucket_bytes = static_cast<int64_t>(options.bucket_mib * kMiB);
   std::optional<NetSpec> net;
   if (model.empty()) {

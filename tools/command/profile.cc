@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 
 #include "pipeline/store/object_store.h"
 #include "tools/command/command.h"
@@ -27,7 +27,7 @@ struct ProfileArguments {
   ProfileFeedArguments feed;
 };
 
-void add_options(CLI::App& app, ProfileArguments& arguments) {
+void add_profile_options(CLI::App& app, ProfileArguments& arguments) {
   app.add_option("--seconds", arguments.seconds,
                  "Seconds to measure after the warm-up; longer where steps are slow")
       ->check(CLI::Range(0.5, 3600.0));
@@ -47,18 +47,14 @@ void refuse_feed_options(const CLI::App& app) {
   }
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  write_file(path, std::as_bytes(std::span(text)));
-}
-
 void write_results(const ProfileArguments& arguments, const ProfileOutcome& outcome) {
   const std::string json = arguments.out + "/profile.json";
   const nlohmann::ordered_json profile = profile_json(outcome.profile);
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;  // names not in UTF-8
-  write_text(json, profile.dump(1, ' ', false, kReplace) + "\n");
+  write_file(json, profile.dump(1, ' ', false, kReplace) + "\n");
   fmt::print("\n{:<12} {}\n", "profile", json);
   const std::string page = arguments.out + "/profile.html";
-  write_text(page, profile_page(profile));
+  write_file(page, profile_page(profile));
   fmt::print("{:<12} {}\n", "page", page);
   if (arguments.no_trace) return;
   const std::string trace = arguments.out + "/trace.json";
@@ -89,7 +85,7 @@ int run_profile(int argc, char** argv) {
       "  stoker profile --data data/imagenette --demand 1786 --workers 4 --cold\n"
       "  stoker profile --seconds 20 -- train --data data/imagenette --model resnet18 --size "
       "128\n");
-  add_options(*app, arguments);
+  add_profile_options(*app, arguments);
   const auto end = std::find_if(argv, argv + argc,
                                 [](const char* word) { return std::strcmp(word, "--") == 0; });
   const int own = static_cast<int>(end - argv);

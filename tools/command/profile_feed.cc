@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "staging/allowed_cores.h"
@@ -10,7 +11,7 @@
 namespace stoker {
 namespace {
 
-LoaderOptions loader_options(const ProfileFeedArguments& arguments) {
+LoaderOptions profiled_loader_options(const ProfileFeedArguments& arguments) {
   LoaderOptions options;
   options.batch_size = arguments.batch;
   options.seed = arguments.seed;
@@ -63,7 +64,7 @@ ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double second
   outcome.source = open_data(arguments.data, parse_split(arguments.data.split));
   const Source& source = *outcome.source;
   outcome.name_of = [&source](SampleId id) { return source.name(id); };
-  LoaderOptions options = loader_options(arguments);
+  LoaderOptions options = profiled_loader_options(arguments);
   options.order = shuffle_order(source, arguments.samples);
   const AugmentSpec augment = arguments.augment.spec(source);
   std::filesystem::create_directories(out);  // fails before the run, not after it

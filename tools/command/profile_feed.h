@@ -12,6 +12,10 @@
 #include "tools/profile/emulated.h"
 #include "tools/profile/trace_file.h"
 
+namespace CLI {
+class App;
+}  // namespace CLI
+
 namespace stoker {
 
 struct ProfileFeedArguments {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr double kManyEpochs = 10000;  // the session ends the run
 
-FeedShape shape_of(const TrainOptions& options, const Trainer& trainer) {
+FeedShape trained_shape(const TrainOptions& options, const Trainer& trainer) {
   const bool gpus = on_gpus(options.devices);
   FeedShape shape;
   shape.devices = static_cast<int>(options.devices.size());
@@ -163,7 +164,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
     problem = error_text(error);
   }
   outcome.run = session.finish();
-  outcome.profile = make_profile(outcome.run, shape_of(options, trainer), storage,
+  outcome.profile = make_profile(outcome.run, trained_shape(options, trainer), storage,
                                  source.store_stats(), outcome.name_of);
   outcome.profile.device = arguments.devices;
   outcome.profile.planned_bytes = trainer.planned_bytes();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -72,7 +73,7 @@ std::string text_of(const WeightDifference& found) {
                      found.hash_b);
 }
 
-Json json_of(const std::vector<SettingDifference>& differences) {
+Json diff_json(const std::vector<SettingDifference>& differences) {
   Json list = Json::array();
   for (const SettingDifference& each : differences) {
     list.push_back({{"name", each.name}, {"a", each.a}, {"b", each.b}});
@@ -80,7 +81,7 @@ Json json_of(const std::vector<SettingDifference>& differences) {
   return list;
 }
 
-Json json_of(const RunDifference& found) {
+Json diff_json(const RunDifference& found) {
   return {{"same", found.same()},
           {"pixels",
            {{"same", found.pixels.same},
@@ -93,8 +94,8 @@ Json json_of(const RunDifference& found) {
           {"configuration",
            {{"same", found.configuration.same()},
             {"not_compared", found.configuration.unknown},
-            {"deciding", json_of(found.configuration.deciding)},
-            {"others", json_of(found.configuration.others)}}},
+            {"deciding", diff_json(found.configuration.deciding)},
+            {"others", diff_json(found.configuration.others)}}},
           {"weights",
            {{"same", found.weights.same()},
             {"not_compared", found.weights.unknown},
@@ -135,7 +136,7 @@ int run_receipt(int argc, char** argv) {
                       .weights = weight_diff(run_of(first), run_of(second))};
   if (found.pixels.sample >= 0) found.sample = name_sample(first, second, found.pixels.sample);
   if (json) {
-    fmt::print("{}\n", json_of(found).dump(2));
+    fmt::print("{}\n", diff_json(found).dump(2));
   } else {
     fmt::print("pixels         {}\nconfiguration  {}\nweights        {}\n",
                text_of(found.pixels, found.sample), text_of(found.configuration),

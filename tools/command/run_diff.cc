@@ -14,7 +14,6 @@ namespace stoker {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 // Settings of config.json that change no weight: N replicas train as one, whatever feeds them.
 // Every setting that is not listed decides, a new one included.
@@ -31,7 +30,8 @@ const std::string kBytes = "bytes_per_step.";
 const std::string kPlan = "plan";
 
 // Flattens an object to {"recipe.optimizer.learning_rate": 0.1, ...}; a list is one value.
-void flatten(const Json& json, const std::string& name, std::map<std::string, Json>& found) {
+void flatten(const nlohmann::json& json, const std::string& name,
+             std::map<std::string, nlohmann::json>& found) {
   if (!json.is_object()) {
     found.emplace(name, json);
     return;
@@ -41,13 +41,15 @@ void flatten(const Json& json, const std::string& name, std::map<std::string, Js
   }
 }
 
-std::map<std::string, Json> settings_of(const fs::path& run) {
-  std::map<std::string, Json> found;
-  read_json_file<Json>((run / "config.json").string(), [&found](const Json& json) {
-    if (!json.is_object()) throw std::runtime_error("it is no object");
-    flatten(json, "", found);
-    return 0;
-  });
+std::map<std::string, nlohmann::json> settings_of(const fs::path& run) {
+  std::map<std::string, nlohmann::json> found;
+  read_json_file<nlohmann::json>((run / "config.json").string(),
+                                 [&found](const nlohmann::json& json) {
+                                   if (!json.is_object())
+                                     throw std::runtime_error("it is no object");
+                                   flatten(json, "", found);
+                                   return 0;
+                                 });
   found.erase(kPlan);
   return found;
 }
@@ -83,9 +85,10 @@ std::string weights_hash(const fs::path& folder, int64_t step) {
   std::string number = std::to_string(step);
   number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
   const fs::path path = folder / ("step_" + number) / "trainer.json";
-  return read_json_file<Json>(path.string(), [](const Json& json) -> std::string {
-    return json.at("files").at("model.safetensors").at("fnv1a");
-  });
+  return read_json_file<nlohmann::json>(
+      path.string(), [](const nlohmann::json& json) -> std::string {
+        return json.at("files").at("model.safetensors").at("fnv1a");
+      });
 }
 
 std::string without_file(const fs::path& a, const fs::path& b, const std::string& file) {
@@ -107,8 +110,8 @@ ConfigDifference config_diff(const fs::path& a, const fs::path& b) {
   for (const auto& [name, value] : of_b) names.insert(name);
   for (const std::string& name : names) {
     const auto x = of_a.find(name), y = of_b.find(name);
-    const Json in_a = x == of_a.end() ? Json() : x->second;
-    const Json in_b = y == of_b.end() ? Json() : y->second;
+    const nlohmann::json in_a = x == of_a.end() ? nlohmann::json() : x->second;
+    const nlohmann::json in_b = y == of_b.end() ? nlohmann::json() : y->second;
     if (in_a == in_b) continue;
     const bool decides = !kNotDeciding.contains(name) && !name.starts_with(kDataOptions) &&
                          !name.starts_with(kBytes);

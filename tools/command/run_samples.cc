@@ -14,7 +14,6 @@ namespace stoker {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr int64_t kIdsOfAReceipt = int64_t{1} << 32;  // it keeps 32 bits of each
 
@@ -36,15 +35,17 @@ std::string words(const ReceiptSamples& samples) {
 
 ReceiptSamples receipt_samples(const fs::path& path) {
   const fs::path file = fs::is_directory(path) ? path / "receipt.json" : path;
-  return read_json_file<Json>(file.string(), [](const Json& json) -> ReceiptSamples {
-    const Json& policies = json.at("policies");
-    const std::string samples = policies.at("samples");
-    int64_t count = 0;
-    if (std::from_chars(samples.data(), samples.data() + samples.size(), count).ec != std::errc{}) {
-      throw std::runtime_error("its samples are no number but '" + samples + "'");
-    }
-    return {policies.at("labels"), policies.value("subset", ""), count};
-  });
+  return read_json_file<nlohmann::json>(
+      file.string(), [](const nlohmann::json& json) -> ReceiptSamples {
+        const nlohmann::json& policies = json.at("policies");
+        const std::string samples = policies.at("samples");
+        int64_t count = 0;
+        if (std::from_chars(samples.data(), samples.data() + samples.size(), count).ec !=
+            std::errc{}) {
+          throw std::runtime_error("its samples are no number but '" + samples + "'");
+        }
+        return {policies.at("labels"), policies.value("subset", ""), count};
+      });
 }
 
 std::string open_name(const fs::path& run, const ReceiptSamples& wanted, int64_t sample) {
@@ -71,31 +72,32 @@ std::string open_name(const fs::path& run, const ReceiptSamples& wanted, int64_t
 }  // namespace
 
 RunSamples read_run_samples(const fs::path& run) {
-  return read_json_file<Json>((run / "config.json").string(), [](const Json& config) {
-    RunSamples samples;
-    samples.limit = config.value("limit_train", int64_t{0});
-    const Json data = config.value("data", Json::object());
-    samples.subset = data.value("subset", "");
-    samples.order = data.value("order", "");
-    const Json options = data.value("options", Json::object());
-    const auto one = [&](const char* name) {
-      return options.contains(name) ? options.at(name).at(0).get<std::string>() : "";
-    };
-    samples.data.data = one("data");
-    samples.data.image_from = one("image_from");
-    samples.data.label_from = one("label_from");
-    StoreOptionGroup& store = samples.data.store;
-    store.options.endpoint = one("store_endpoint");
-    store.options.region = one("store_region");
-    store.options.profile = one("store_profile");
-    store.options.ca_file = one("store_ca");
-    store.options.anonymous = options.contains("store_anonymous");
-    if (options.contains("store_style")) store.style = one("store_style");
-    samples.choice.subset = one("subset");
-    samples.choice.weights = one("weights");
-    samples.choice.blend = options.value("blend", std::vector<std::string>());
-    return samples;
-  });
+  return read_json_file<nlohmann::json>(
+      (run / "config.json").string(), [](const nlohmann::json& config) {
+        RunSamples samples;
+        samples.limit = config.value("limit_train", int64_t{0});
+        const nlohmann::json data = config.value("data", nlohmann::json::object());
+        samples.subset = data.value("subset", "");
+        samples.order = data.value("order", "");
+        const nlohmann::json options = data.value("options", nlohmann::json::object());
+        const auto one = [&](const char* name) {
+          return options.contains(name) ? options.at(name).at(0).get<std::string>() : "";
+        };
+        samples.data.data = one("data");
+        samples.data.image_from = one("image_from");
+        samples.data.label_from = one("label_from");
+        StoreOptionGroup& store = samples.data.store;
+        store.options.endpoint = one("store_endpoint");
+        store.options.region = one("store_region");
+        store.options.profile = one("store_profile");
+        store.options.ca_file = one("store_ca");
+        store.options.anonymous = options.contains("store_anonymous");
+        if (options.contains("store_style")) store.style = one("store_style");
+        samples.choice.subset = one("subset");
+        samples.choice.weights = one("weights");
+        samples.choice.blend = options.value("blend", std::vector<std::string>());
+        return samples;
+      });
 }
 
 NamedSample name_sample(const fs::path& a, const fs::path& b, int64_t sample) {

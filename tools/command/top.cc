@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -16,7 +17,7 @@ namespace stoker {
 namespace {
 
 constexpr double kStaleSeconds = 10;  // without news; then the run counts as gone
-constexpr auto kLook = std::chrono::milliseconds(200);
+constexpr auto kTopLook = std::chrono::milliseconds(200);
 
 // Shows the run until it ends, has not been heard of for kStaleSeconds, or `stop` is set.
 int follow(const std::string& folder, const std::atomic<bool>& stop) {
@@ -32,7 +33,7 @@ int follow(const std::string& folder, const std::atomic<bool>& stop) {
       fmt::print(stderr, "stoker: no news from process {} for {:.0f} s\n", status.process, silent);
       return kExitFound;
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kTopLook);
   }
 }
 

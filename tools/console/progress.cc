@@ -11,11 +11,11 @@
 namespace stoker {
 namespace {
 
-constexpr int kBarCells = 20;
+constexpr int kProgressCells = 20;
 constexpr int64_t kBarIntervalNs = 100'000'000;
 constexpr int64_t kLineIntervalNs = 5'000'000'000;
 
-int64_t steady_now_ns() {
+int64_t progress_now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
@@ -33,12 +33,12 @@ Progress::Progress(int64_t total, FILE* out)
       terminal_(isatty(fileno(out)) == 1),
       interval_ns_(terminal_ ? kBarIntervalNs : kLineIntervalNs) {
   // The first plain line comes after one interval, the first bar immediately.
-  if (!terminal_) next_ns_ = steady_now_ns() + interval_ns_;
+  if (!terminal_) next_ns_ = progress_now_ns() + interval_ns_;
 }
 
 Progress::~Progress() { erase(); }
 
-bool Progress::due() const { return steady_now_ns() >= next_ns_; }
+bool Progress::due() const { return progress_now_ns() >= next_ns_; }
 
 void Progress::erase() {
   if (drawn_) std::fputs("\r\033[K", out_);
@@ -47,7 +47,7 @@ void Progress::erase() {
 
 void Progress::update(int64_t done, const std::string& text) {
   if (!due()) return;
-  next_ns_ = steady_now_ns() + interval_ns_;
+  next_ns_ = progress_now_ns() + interval_ns_;
   const double share =
       std::clamp(static_cast<double>(done) / static_cast<double>(total_), 0.0, 1.0);
   if (!terminal_) {
@@ -55,9 +55,9 @@ void Progress::update(int64_t done, const std::string& text) {
     std::fflush(out_);
     return;
   }
-  const int cells = static_cast<int>(share * kBarCells);
-  std::string line =
-      fmt::format("[{:{}}] {:3.0f}% {}", std::string(cells, '#'), kBarCells, 100 * share, text);
+  const int cells = static_cast<int>(share * kProgressCells);
+  std::string line = fmt::format("[{:{}}] {:3.0f}% {}", std::string(cells, '#'), kProgressCells,
+                                 100 * share, text);
   line.resize(std::min(line.size(), terminal_columns(out_) - 1));
   while (!line.empty() && static_cast<uint8_t>(line.back()) >= 0x80)
     line.pop_back();  // half of a UTF-8 character

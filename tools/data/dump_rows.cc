@@ -50,7 +50,7 @@ nlohmann::ordered_json number(double value) {
   return value;
 }
 
-nlohmann::ordered_json json_of(const RowMix& mix) {
+nlohmann::ordered_json mix_json(const RowMix& mix) {
   nlohmann::ordered_json json = {{"partner", mix.partner}, {"own_share", mix.draw.own_share}};
   const Box& box = mix.draw.box;
   if (mix.draw.kind == MixKind::cutmix) json["box"] = {box.x, box.y, box.width, box.height};
@@ -102,7 +102,7 @@ std::string rows_jsonl(const Source& source, const AugmentSpec& augment, uint64_
         {"crop", {number(x), number(y), number(width), number(height)}},
         {"flip", is_mirrored(draws)},
         {"draws", row_steps_text(augment, seed, batch.header().epoch, note)}};
-    if (note.mix.partner >= 0) line["mix"] = json_of(note.mix);
+    if (note.mix.partner >= 0) line["mix"] = mix_json(note.mix);
     text += line.dump() + "\n";
   }
   return text;

@@ -59,4 +59,8 @@ void write_file(const std::string& path, std::span<const std::byte> head,
   file.close();
 }
 
+void write_file(const std::string& path, std::string_view text) {
+  write_file(path, std::as_bytes(std::span(text)));
+}
+
 }  // namespace stoker

@@ -39,5 +39,6 @@ class OutputFile {
 // Writes the whole file at once. Throws std::runtime_error.
 void write_file(const std::string& path, std::span<const std::byte> head,
                 std::span<const std::byte> rest = {});
+void write_file(const std::string& path, std::string_view text);
 
 }  // namespace stoker

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kPi = std::numbers::pi;
 
-struct Point {
+struct ShapePoint {
   double x = 0, y = 0;
 };
 struct Color {
@@ -21,9 +21,9 @@ struct Color {
 };
 
 // Draws the random numbers of one image in order.
-class Draws {
+class ShapeDraws {
  public:
-  explicit Draws(const RandomKey& key) : key_(key) {}
+  explicit ShapeDraws(const RandomKey& key) : key_(key) {}
   double uniform(double low, double high) { return key_.uniform(next_++, low, high); }
   int below(int bound) { return static_cast<int>(key_.below(next_++, bound)); }
   double normal() { return key_.normal(next_++); }
@@ -49,7 +49,7 @@ struct Texture {
   int pattern = 0;
   double angle = 0, frequency = 1, phase = 0;
 
-  Color at(Point p) const {
+  Color at(ShapePoint p) const {
     const double u = (p.x * std::cos(angle) + p.y * std::sin(angle)) * frequency + phase;
     const double v = (p.y * std::cos(angle) - p.x * std::sin(angle)) * frequency + phase;
     switch (pattern) {
@@ -68,7 +68,7 @@ struct Texture {
 };
 
 // `spread`: how different the two colours may be, 0 to 1.
-Texture draw_texture(Draws& draws, double spread) {
+Texture draw_texture(ShapeDraws& draws, double spread) {
   Texture texture;
   texture.a = draws.color();
   texture.b = mix(texture.a, draws.color(), spread);
@@ -79,10 +79,10 @@ Texture draw_texture(Draws& draws, double spread) {
   return texture;
 }
 
-bool in_polygon(std::span<const Point> corners, Point p) {
+bool in_polygon(std::span<const ShapePoint> corners, ShapePoint p) {
   bool inside = false;
   for (size_t i = 0, j = corners.size() - 1; i < corners.size(); j = i++) {
-    const Point &a = corners[i], &b = corners[j];
+    const ShapePoint &a = corners[i], &b = corners[j];
     if ((a.y > p.y) != (b.y > p.y) && p.x < (b.x - a.x) * (p.y - a.y) / (b.y - a.y) + a.x) {
       inside = !inside;
     }
@@ -90,27 +90,28 @@ bool in_polygon(std::span<const Point> corners, Point p) {
   return inside;
 }
 
-constexpr std::array<Point, 7> kArrow = {
+constexpr std::array<ShapePoint, 7> kArrow = {
     {{1, 0}, {0.1, 0.75}, {0.1, 0.28}, {-0.95, 0.28}, {-0.95, -0.28}, {0.1, -0.28}, {0.1, -0.75}}};
-constexpr std::array<Point, 4> kBowtie = {{{-0.9, -0.7}, {0.9, 0.7}, {0.9, -0.7}, {-0.9, 0.7}}};
-constexpr std::array<Point, 12> kCross = {{{0.28, 0.95},
-                                           {0.28, 0.28},
-                                           {0.95, 0.28},
-                                           {0.95, -0.28},
-                                           {0.28, -0.28},
-                                           {0.28, -0.95},
-                                           {-0.28, -0.95},
-                                           {-0.28, -0.28},
-                                           {-0.95, -0.28},
-                                           {-0.95, 0.28},
-                                           {-0.28, 0.28},
-                                           {-0.28, 0.95}}};
-constexpr std::array<Point, 4> kSquare = {
+constexpr std::array<ShapePoint, 4> kBowtie = {
+    {{-0.9, -0.7}, {0.9, 0.7}, {0.9, -0.7}, {-0.9, 0.7}}};
+constexpr std::array<ShapePoint, 12> kCross = {{{0.28, 0.95},
+                                                {0.28, 0.28},
+                                                {0.95, 0.28},
+                                                {0.95, -0.28},
+                                                {0.28, -0.28},
+                                                {0.28, -0.95},
+                                                {-0.28, -0.95},
+                                                {-0.28, -0.28},
+                                                {-0.95, -0.28},
+                                                {-0.95, 0.28},
+                                                {-0.28, 0.28},
+                                                {-0.28, 0.95}}};
+constexpr std::array<ShapePoint, 4> kSquare = {
     {{0.75, 0.75}, {0.75, -0.75}, {-0.75, -0.75}, {-0.75, 0.75}}};
-constexpr std::array<Point, 3> kTriangle = {{{1, 0}, {-0.5, 0.87}, {-0.5, -0.87}}};
+constexpr std::array<ShapePoint, 3> kTriangle = {{{1, 0}, {-0.5, 0.87}, {-0.5, -0.87}}};
 
-std::array<Point, 10> star_corners() {
-  std::array<Point, 10> corners;
+std::array<ShapePoint, 10> star_corners() {
+  std::array<ShapePoint, 10> corners;
   for (int i = 0; i < 10; ++i) {
     const double radius = i % 2 == 0 ? 1.0 : 0.42;
     corners[i] = {radius * std::cos(i * kPi / 5), radius * std::sin(i * kPi / 5)};
@@ -123,8 +124,8 @@ double distance_from_origin(double x, double y) { return std::sqrt(x * x + y * y
 
 // Returns whether `p` is inside the shape, in the shape's own coordinates (it fills the circle of
 // radius 1). The classes are in the order of shape_names().
-bool in_shape(int label, Point p) {
-  static const std::array<Point, 10> star = star_corners();
+bool in_shape(int label, ShapePoint p) {
+  static const std::array<ShapePoint, 10> star = star_corners();
   const double radius = distance_from_origin(p.x, p.y);
   switch (label) {
     case 0:
@@ -154,16 +155,16 @@ bool in_shape(int label, Point p) {
 
 // The placement of a shape in the picture, whose coordinates run from -1 to 1.
 struct Placement {
-  Point center;
+  ShapePoint center;
   double scale = 1, stretch = 1, cos = 1, sin = 0;
 
-  Point to_shape(Point p) const {
+  ShapePoint to_shape(ShapePoint p) const {
     const double x = (p.x - center.x) / scale, y = (p.y - center.y) / scale;
     return {(cos * x + sin * y) * stretch, (cos * y - sin * x) / stretch};
   }
 };
 
-Placement draw_placement(Draws& draws, double scale, double room) {
+Placement draw_placement(ShapeDraws& draws, double scale, double room) {
   Placement place;
   place.scale = scale;
   place.center = {draws.uniform(-room, room), draws.uniform(-room, room)};
@@ -181,8 +182,8 @@ struct Clutter {
   Color color;
   bool covers = false;  // drawn over the shape, not under it
 
-  bool inside(Point p) const {
-    const Point q = place.to_shape(p);
+  bool inside(ShapePoint p) const {
+    const ShapePoint q = place.to_shape(p);
     return std::abs(q.x) < 1 && std::abs(q.y) < width;
   }
 };
@@ -196,7 +197,7 @@ struct Scene {
   double noise = 0;                 // standard deviation, grey levels
 };
 
-Scene draw_scene(Draws& draws, int label) {
+Scene draw_scene(ShapeDraws& draws, int label) {
   Scene scene;
   scene.label = label;
   scene.ground = draw_texture(draws, 0.45);
@@ -220,12 +221,12 @@ Scene draw_scene(Draws& draws, int label) {
   return scene;
 }
 
-Color color_at(const Scene& scene, Point p) {
+Color color_at(const Scene& scene, ShapePoint p) {
   Color color = scene.ground.at(p);
   for (const Clutter& item : scene.clutter) {
     if (!item.covers && item.inside(p)) color = item.color;
   }
-  const Point q = scene.place.to_shape(p);
+  const ShapePoint q = scene.place.to_shape(p);
   if (in_shape(scene.label, q)) color = scene.fill.at(q);
   for (const Clutter& item : scene.clutter) {
     if (item.covers && item.inside(p)) color = item.color;
@@ -246,7 +247,7 @@ const std::vector<std::string>& shape_names() {
 
 void paint_shape(uint64_t seed, int64_t split, int64_t index, MutableImageView out) {
   constexpr int kSubpixels = 3;  // per side: smooth edges
-  Draws draws(RandomKey(seed, split, index));
+  ShapeDraws draws(RandomKey(seed, split, index));
   const Scene scene = draw_scene(draws, static_cast<int>(index % 10));
   for (int y = 0; y < out.height; ++y) {
     uint8_t* row = out.data + y * out.stride_bytes;

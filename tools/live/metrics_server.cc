@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr size_t kMostRequestBytes = 4096;
-constexpr auto kPause = milliseconds(100);  // before the next try to accept
+constexpr auto kAcceptPause = milliseconds(100);  // before the next try to accept
 
 // Leaves file descriptors to the training.
 size_t most_clients(size_t wanted) {
@@ -139,7 +139,7 @@ class Clients {
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
         return;
       } else if (errno != EINTR && errno != ECONNABORTED) {  // no file descriptor, no memory
-        if (clients_.empty()) return std::this_thread::sleep_for(kPause);
+        if (clients_.empty()) return std::this_thread::sleep_for(kAcceptPause);
         clients_.pop_front();
       }
     }

@@ -5,8 +5,6 @@
 namespace stoker {
 namespace {
 
-constexpr double kSecond = 1e-9;
-
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -60,7 +58,7 @@ void add_training(const LiveStatus& status, Text& text) {
 }
 
 void add_feed(const LiveStatus& status, Text& text) {
-  const auto seconds = [](int64_t ns) { return static_cast<double>(ns) * kSecond; };
+  const auto seconds = [](int64_t ns) { return static_cast<double>(ns) * 1e-9; };
   text.one("stoker_files_read_total", "counter", "Samples read by I/O threads or workers.",
            static_cast<double>(status.read.items + status.cached_read.items));
   text.one("stoker_cached_files_read_total", "counter",
@@ -97,7 +95,7 @@ void add_feed(const LiveStatus& status, Text& text) {
       [](const StageSnapshot& ring) { return static_cast<double>(ring.occupancy_sum); });
 }
 
-void add_gpus(const LiveStatus& status, Text& text) {
+void add_gpu_metrics(const LiveStatus& status, Text& text) {
   const auto each = [&](const char* name, const char* help, auto value) {
     text.begin(name, "gauge", help);
     for (const GpuFigures& gpu : status.gpus) {
@@ -134,7 +132,7 @@ std::string prometheus_text(const LiveStatus& status) {
   text.one("process_cpu_seconds_total", "counter", "User and system.", status.cpu_seconds);
   text.one("process_resident_memory_bytes", "gauge", "Resident.",
            static_cast<double>(status.resident_bytes));
-  add_gpus(status, text);
+  add_gpu_metrics(status, text);
   return text.text();
 }
 

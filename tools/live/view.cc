@@ -19,7 +19,7 @@ std::string bar(double share) {
   return fmt::format("[{:{}}]", std::string(static_cast<size_t>(cells), '#'), kBarCells);
 }
 
-std::string milliseconds(double seconds) {
+std::string milliseconds_if_known(double seconds) {
   return seconds < 0 ? "-" : fmt::format("{:.2f} ms", 1e3 * seconds);
 }
 
@@ -27,7 +27,7 @@ std::string gib(int64_t bytes) {
   return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (int64_t{1} << 30));
 }
 
-void add_gpus(const LiveStatus& status, std::vector<std::string>& lines) {
+void add_gpu_lines(const LiveStatus& status, std::vector<std::string>& lines) {
   for (const GpuFigures& gpu : status.gpus) {
     const auto known = [](int64_t value, const std::string& text) {
       return value < 0 ? std::string("-") : text;
@@ -80,13 +80,13 @@ std::vector<std::string> live_lines(const LiveStatus& status) {
   const double workers = std::max(status.workers, 1), depth = std::max(status.ring_depth, 1);
   lines.push_back(fmt::format("{:<9} {} {:.2f} of {} busy, {} a sample, {} samples/s", "workers",
                               bar(pace.busy_workers / workers), pace.busy_workers, status.workers,
-                              milliseconds(pace.sample_seconds),
+                              milliseconds_if_known(pace.sample_seconds),
                               format_count(pace.samples_per_second)));
   if (pace.read_seconds >= 0) {
     lines.push_back(fmt::format("{:<9} {} {:.2f} of {} busy, {} a file", "I/O",
                                 bar(pace.busy_io_threads / std::max(status.io_threads, 1)),
                                 pace.busy_io_threads, status.io_threads,
-                                milliseconds(pace.read_seconds)));
+                                milliseconds_if_known(pace.read_seconds)));
   }
   const double ready = std::max(pace.ready_batches, 0.0);
   lines.push_back(fmt::format(
@@ -97,7 +97,7 @@ std::vector<std::string> live_lines(const LiveStatus& status) {
   lines.push_back(fmt::format("{:<9} {:.2f} cores, {} of memory, {} bad sample{}", "process",
                               status.cpu_cores, gib(status.resident_bytes), status.bad_samples,
                               status.bad_samples == 1 ? "" : "s"));
-  add_gpus(status, lines);
+  add_gpu_lines(status, lines);
   return lines;
 }
 

@@ -12,40 +12,6 @@ constexpr int kSmClock = 1;
 constexpr int kPcieFromGpu = 0, kPcieToGpu = 1;  // "TX" and "RX", as the GPU sees it
 constexpr int64_t kKilobyte = 1024;
 
-// nvmlUtilization_t and nvmlMemory_t.
-struct NvmlUtilization {
-  unsigned gpu = 0, memory = 0;
-};
-struct NvmlMemory {
-  unsigned long long total = 0, free = 0, used = 0;
-};
-
-struct Calls {
-  int (*count)(unsigned*) = nullptr;
-  int (*handle)(unsigned, void**) = nullptr;
-  int (*handle_on_bus)(const char*, void**) = nullptr;
-  int (*index)(void*, unsigned*) = nullptr;
-  int (*name)(void*, char*, unsigned) = nullptr;
-  int (*utilization)(void*, NvmlUtilization*) = nullptr;
-  int (*memory)(void*, NvmlMemory*) = nullptr;
-  int (*clock)(void*, int, unsigned*) = nullptr;
-  int (*clock_max)(void*, int, unsigned*) = nullptr;
-  int (*pcie)(void*, int, unsigned*) = nullptr;  // KB/s, over the last 20 ms
-};
-
-bool find_calls(const NvmlLibrary& library, Calls& calls) {
-  return library.find("nvmlDeviceGetCount_v2", calls.count) &&
-         library.find("nvmlDeviceGetHandleByIndex_v2", calls.handle) &&
-         library.find("nvmlDeviceGetHandleByPciBusId_v2", calls.handle_on_bus) &&
-         library.find("nvmlDeviceGetIndex", calls.index) &&
-         library.find("nvmlDeviceGetName", calls.name) &&
-         library.find("nvmlDeviceGetUtilizationRates", calls.utilization) &&
-         library.find("nvmlDeviceGetMemoryInfo", calls.memory) &&
-         library.find("nvmlDeviceGetClockInfo", calls.clock) &&
-         library.find("nvmlDeviceGetMaxClockInfo", calls.clock_max) &&
-         library.find("nvmlDeviceGetPcieThroughput", calls.pcie);
-}
-
 int clock_of(int (*call)(void*, int, unsigned*), void* gpu) {
   unsigned mhz = 0;
   return call(gpu, kSmClock, &mhz) == kNvmlSuccess ? static_cast<int>(mhz) : -1;
@@ -54,6 +20,39 @@ int clock_of(int (*call)(void*, int, unsigned*), void* gpu) {
 }  // namespace
 
 struct GpuMonitor::Impl {
+  // nvmlUtilization_t and nvmlMemory_t.
+  struct Utilization {
+    unsigned gpu = 0, memory = 0;
+  };
+  struct Memory {
+    unsigned long long total = 0, free = 0, used = 0;
+  };
+  struct Calls {
+    int (*count)(unsigned*) = nullptr;
+    int (*handle)(unsigned, void**) = nullptr;
+    int (*handle_on_bus)(const char*, void**) = nullptr;
+    int (*index)(void*, unsigned*) = nullptr;
+    int (*name)(void*, char*, unsigned) = nullptr;
+    int (*utilization)(void*, Utilization*) = nullptr;
+    int (*memory)(void*, Memory*) = nullptr;
+    int (*clock)(void*, int, unsigned*) = nullptr;
+    int (*clock_max)(void*, int, unsigned*) = nullptr;
+    int (*pcie)(void*, int, unsigned*) = nullptr;  // KB/s, over the last 20 ms
+  };
+
+  static bool find_calls(const NvmlLibrary& library, Calls& calls) {
+    return library.find("nvmlDeviceGetCount_v2", calls.count) &&
+           library.find("nvmlDeviceGetHandleByIndex_v2", calls.handle) &&
+           library.find("nvmlDeviceGetHandleByPciBusId_v2", calls.handle_on_bus) &&
+           library.find("nvmlDeviceGetIndex", calls.index) &&
+           library.find("nvmlDeviceGetName", calls.name) &&
+           library.find("nvmlDeviceGetUtilizationRates", calls.utilization) &&
+           library.find("nvmlDeviceGetMemoryInfo", calls.memory) &&
+           library.find("nvmlDeviceGetClockInfo", calls.clock) &&
+           library.find("nvmlDeviceGetMaxClockInfo", calls.clock_max) &&
+           library.find("nvmlDeviceGetPcieThroughput", calls.pcie);
+  }
+
   Impl(const std::string& file, const std::string& driver_file)
       : driver(driver_file), library(file), works(library.start(find_calls(library, calls))) {}
 
@@ -80,10 +79,10 @@ struct GpuMonitor::Impl {
     }
     std::array<char, 96> name{};
     if (calls.name(gpu, name.data(), name.size() - 1) == kNvmlSuccess) figures.name = name.data();
-    NvmlUtilization use;
+    Utilization use;
     if (calls.utilization(gpu, &use) == kNvmlSuccess)
       figures.busy_percent = static_cast<int>(use.gpu);
-    NvmlMemory memory;
+    Memory memory;
     if (calls.memory(gpu, &memory) == kNvmlSuccess) {
       figures.memory_used_bytes = static_cast<int64_t>(memory.used);
       figures.memory_bytes = static_cast<int64_t>(memory.total);

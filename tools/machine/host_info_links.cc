@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned kMostNvlinks = 18;
 
-struct Calls {
+struct LinkCalls {
   int (*driver_version)(char* version, unsigned length) = nullptr;
   int (*handle)(const char* pci_bus_id, void** device) = nullptr;
   int (*generation)(void* device, unsigned* value) = nullptr;
@@ -19,7 +19,7 @@ struct Calls {
   int (*nvlink_state)(void* device, unsigned link, unsigned* is_active) = nullptr;
 };
 
-bool find_calls(const NvmlLibrary& library, Calls& calls) {
+bool find_link_calls(const NvmlLibrary& library, LinkCalls& calls) {
   return library.find("nvmlSystemGetDriverVersion", calls.driver_version) &&
          library.find("nvmlDeviceGetHandleByPciBusId_v2", calls.handle) &&
          library.find("nvmlDeviceGetCurrPcieLinkGeneration", calls.generation) &&
@@ -34,7 +34,7 @@ int value_of(int (*call)(void*, unsigned*), void* device) {
   return call(device, &value) == kNvmlSuccess ? static_cast<int>(value) : 0;
 }
 
-GpuLinks read_links(const Calls& calls, const std::string& pci_bus_id) {
+GpuLinks read_links(const LinkCalls& calls, const std::string& pci_bus_id) {
   GpuLinks links;
   void* device = nullptr;
   if (calls.handle(pci_bus_id.c_str(), &device) != kNvmlSuccess) return links;
@@ -58,8 +58,8 @@ GpuLinksReport read_gpu_links(const std::vector<std::string>& pci_bus_ids,
   GpuLinksReport report;
   report.links.resize(pci_bus_ids.size());
   NvmlLibrary library(file);
-  Calls calls;
-  if (!library.start(find_calls(library, calls))) return report;
+  LinkCalls calls;
+  if (!library.start(find_link_calls(library, calls))) return report;
   std::array<char, 96> version{};
   if (calls.driver_version(version.data(), version.size() - 1) == kNvmlSuccess) {
     report.driver = version.data();

@@ -2,7 +2,7 @@
 // was, the build and its commit. Creates no context on a device. Any thread.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "tools/machine/load.h"

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "train/model/models.h"
 #include "train/model/recipe.h"
 

@@ -2,7 +2,6 @@
 // a training transform of ImageNet. A value that add_augment_choice() binds to a parser.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +9,11 @@
 #include "pipeline/augment.h"
 #include "pipeline/sampler.h"
 #include "pipeline/source/source.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace stoker {
 

@@ -15,9 +15,9 @@ bool is_key_letter(char c) {
 }
 
 // Reads one line from left to right.
-class LineReader {
+class ConfigLines {
  public:
-  LineReader(const std::string& line, const std::string& path, int number)
+  ConfigLines(const std::string& line, const std::string& path, int number)
       : line_(line), path_(path), number_(number) {}
 
   bool at_end() {  // of what precedes a comment
@@ -165,7 +165,7 @@ ConfigText read_config(std::istream& input, const std::string& path) {
     ++number;
     if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // UTF-8's mark
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    LineReader reader(line, path, number);
+    ConfigLines reader(line, path, number);
     if (reader.at_end()) continue;
     if (reader.take('[')) {
       if (reader.take('[')) reader.refuse("[[...]] begins a list of tables; options have none");

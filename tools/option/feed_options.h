@@ -3,7 +3,6 @@
 // Throws std::invalid_argument with the option and the value.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +11,10 @@
 #include "pipeline/loader_types.h"
 #include "pipeline/source/source.h"
 #include "tools/option/store_option_group.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace stoker {
 

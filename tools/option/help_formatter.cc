@@ -1,11 +1,14 @@
 #include "tools/option/help_formatter.h"
 
+#include <CLI/CLI.hpp>
 #include <sstream>
+#include <string>
 
 namespace stoker {
 namespace {
 
-constexpr size_t kLineWidth = 100;
+constexpr size_t kHelpWidth = 100;
+constexpr size_t kColumn = 34;  // where the right side begins
 
 std::string wrapped(const std::string& text, size_t width) {
   std::istringstream words(text);
@@ -31,7 +34,13 @@ std::string range_of(const std::string& type) {
   return type.substr(first, minus - first) + " to " + type.substr(minus + 3, end - minus - 3);
 }
 
-}  // namespace
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(kColumn); }
+  std::string make_description(const CLI::App* app) const override;
+  std::string make_option_opts(const CLI::Option* option) const override;
+  std::string make_option_desc(const CLI::Option* option) const override;
+};
 
 std::string HelpFormatter::make_description(const CLI::App* app) const {
   return CLI::Formatter::make_description(app) + "\n";
@@ -58,7 +67,13 @@ std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
     facts = "default: " + value + (facts.empty() ? "" : "; " + facts);
   }
   if (!facts.empty()) text += " (" + facts + ")";
-  return wrapped(text, kLineWidth - kColumn);
+  return wrapped(text, kHelpWidth - kColumn);
+}
+
+}  // namespace
+
+std::shared_ptr<CLI::FormatterBase> make_help_formatter() {
+  return std::make_shared<HelpFormatter>();
 }
 
 }  // namespace stoker

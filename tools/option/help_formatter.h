@@ -2,20 +2,14 @@
 // and the range on the right, broken into lines that fit 100 columns.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <string>
+#include <memory>
+
+namespace CLI {
+class FormatterBase;
+}  // namespace CLI
 
 namespace stoker {
 
-class HelpFormatter final : public CLI::Formatter {
- public:
-  HelpFormatter() { column_width(kColumn); }
-  std::string make_description(const CLI::App* app) const override;
-  std::string make_option_opts(const CLI::Option* option) const override;
-  std::string make_option_desc(const CLI::Option* option) const override;
-
- private:
-  static constexpr size_t kColumn = 34;  // where the right side begins
-};
+std::shared_ptr<CLI::FormatterBase> make_help_formatter();
 
 }  // namespace stoker

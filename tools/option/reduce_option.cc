@@ -1,5 +1,8 @@
 #include "tools/option/reduce_option.h"
 
+#include <CLI/CLI.hpp>
+#include <iterator>
+#include <map>
 #include <stdexcept>
 
 namespace stoker {
@@ -7,6 +10,8 @@ namespace {
 
 // Before there were other strategies, all-reduce was named by its transport alone.
 constexpr const char* kOldValues[] = {"nccl", "device", "host"};
+
+const std::map<std::string, GradWire> kGradWireNames(std::begin(kGradWires), std::end(kGradWires));
 
 std::string problem_of(const std::string& text) {
   for (const char* old : kOldValues) {
@@ -38,6 +43,12 @@ ReduceKind parse_reduce(const std::string& text) {
 
 CLI::Option* check_reduce(CLI::Option* option) {
   return option->check(CLI::Validator(problem_of, value_names()));
+}
+
+GradWire parse_grad_wire(const std::string& text) { return kGradWireNames.at(text); }
+
+CLI::Option* check_grad_wire(CLI::Option* option) {
+  return option->check(CLI::IsMember(&kGradWireNames));
 }
 
 }  // namespace stoker

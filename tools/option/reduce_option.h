@@ -1,11 +1,15 @@
-// The option --reduce: the strategy by which replicas train together. Its earlier values are
-// refused with the present ones. Pure.
+// The option --reduce, the strategy by which replicas train together, whose earlier values are
+// refused with the present ones; and --grad-wire, how gradients travel between them. Pure.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "train/collective/reduce_kind.h"
+#include "train/collective/wire/grad_wire.h"
+
+namespace CLI {
+class Option;
+}  // namespace CLI
 
 namespace stoker {
 
@@ -13,5 +17,9 @@ namespace stoker {
 ReduceKind parse_reduce(const std::string& text);
 // Makes the parser refuse what is no strategy. Returns the option.
 CLI::Option* check_reduce(CLI::Option* option);
+
+// The same for the number format of gradients between replicas.
+GradWire parse_grad_wire(const std::string& text);
+CLI::Option* check_grad_wire(CLI::Option* option);
 
 }  // namespace stoker

@@ -3,7 +3,6 @@
 // Throws std::invalid_argument with the option, and with what was written or file and line.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +12,10 @@
 #include "pipeline/sample_order.h"
 #include "pipeline/source/source.h"
 #include "tools/option/feed_options.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace stoker {
 

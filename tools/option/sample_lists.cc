@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view kPart = "part=", kClasses = "classes=", kDigits = "0123456789";
 // Shares are counted in billionths: 1 - 0.9 is then exactly 0.1, as it is written.
-constexpr int64_t kWhole = 1'000'000'000;
+constexpr int64_t kWholeShare = 1'000'000'000;
 constexpr size_t kDecimals = 9;
 
 [[noreturn]] void refuse(const std::string& why) { throw std::invalid_argument(why); }
@@ -65,7 +65,7 @@ bool is_whole_number(std::string_view text) {
 }
 
 // Returns nothing for a number that is too large for any sample.
-std::optional<int64_t> whole_number(std::string_view text) {
+std::optional<int64_t> sample_number(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() ? std::optional(value) : std::nullopt;
@@ -80,17 +80,17 @@ std::optional<int64_t> share_of(std::string_view text) {
     return std::nullopt;
   }
   decimals.resize(kDecimals, '0');
-  const int64_t share = (whole == "1" ? kWhole : 0) + *whole_number(decimals);
-  return share <= kWhole ? std::optional(share) : std::nullopt;
+  const int64_t share = (whole == "1" ? kWholeShare : 0) + *sample_number(decimals);
+  return share <= kWholeShare ? std::optional(share) : std::nullopt;
 }
 
 // Returns the samples before `share`. Both numbers of the split are rounded as they would be if
 // somebody wrote them, so that it is the same one.
 std::vector<SampleId> ids_before(int64_t samples, int64_t share) {
   const auto number = [](int64_t billionths) {
-    return static_cast<double>(billionths) / static_cast<double>(kWhole);
+    return static_cast<double>(billionths) / static_cast<double>(kWholeShare);
   };
-  return random_split(samples, {number(share), number(kWhole - share)}, 0)[0];
+  return random_split(samples, {number(share), number(kWholeShare - share)}, 0)[0];
 }
 
 std::vector<SampleId> ids_of_part(const Source& source, const std::string& spec) {
@@ -133,7 +133,7 @@ std::vector<int> classes_called(const Source& source, std::string_view name) {
     if (names[i] == wanted) numbers.push_back(static_cast<int>(i));
   }
   if (!numbers.empty() || !is_whole_number(name)) return numbers;
-  const auto number = whole_number(name);
+  const auto number = sample_number(name);
   if (number && *number < static_cast<int64_t>(names.size())) {
     numbers.push_back(static_cast<int>(*number));
   }
@@ -193,7 +193,7 @@ std::vector<SampleId> ids_of_file(const Source& source, const std::string& path)
                                    [](const ListLine& line) { return is_whole_number(line.text); });
   if (numbers) {
     return ids_of_lines(path, lines, [&](const ListLine& line) {
-      const auto id = whole_number(line.text);
+      const auto id = sample_number(line.text);
       if (id && *id < source.size()) return *id;
       refuse_line(
           path, line,

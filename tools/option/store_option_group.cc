@@ -1,5 +1,6 @@
 #include "tools/option/store_option_group.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -18,9 +19,9 @@ namespace {
 using Style = StoreOptions::Style;
 const std::map<std::string, Style> kStyles = {
     {"auto", Style::automatic}, {"path", Style::path}, {"host", Style::host}};
-constexpr const char* kNames[] = {"--store-endpoint", "--store-region",    "--store-profile",
-                                  "--store-style",    "--store-anonymous", "--store-ca",
-                                  "--store-requests", "--store-memory",    "--store-tries"};
+constexpr const char* kStoreOptions[] = {"--store-endpoint", "--store-region",    "--store-profile",
+                                         "--store-style",    "--store-anonymous", "--store-ca",
+                                         "--store-requests", "--store-memory",    "--store-tries"};
 constexpr const char* kCacheNames[] = {"--cache", "--cache-size"};
 constexpr int64_t kMebibyte = 1 << 20;
 constexpr std::string_view kDecoded = "decoded", kDecodedIn = "decoded:";
@@ -93,7 +94,7 @@ void StoreOptionGroup::check_used(const std::vector<std::string>& paths) const {
   check_cache();
   if (app == nullptr || std::ranges::any_of(paths, is_store_address)) return;
   const std::string why = shown_path(paths.front()) + " is no address in a store (s3://, https://)";
-  for (const char* name : kNames) refuse_if_given(*app, {name}, why);
+  for (const char* name : kStoreOptions) refuse_if_given(*app, {name}, why);
   if (is_decoded(cache)) return;
   for (const char* name : kCacheNames) {
     refuse_if_given(*app, {name}, why + ", and only --cache decoded is for other data");

@@ -2,7 +2,6 @@
 // (--cache). Values that add_store_options() binds to a parser.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +9,10 @@
 
 #include "pipeline/decoded_cache.h"
 #include "pipeline/store/store_options.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace stoker {
 

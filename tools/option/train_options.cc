@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <stdexcept>
 
@@ -23,12 +23,11 @@ const std::map<std::string, ScheduleKind> kSchedules = {{"constant", ScheduleKin
                                                         {"step", ScheduleKind::step},
                                                         {"cosine", ScheduleKind::cosine},
                                                         {"triangle", ScheduleKind::triangle}};
-const std::map<std::string, std::optional<Precision>> kPrecisions = {
+const std::map<std::string, std::optional<Precision>> kTrainPrecisions = {
     {"auto", std::nullopt}, {"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
 
-const std::map<std::string, FeedKind> kFeeds = {
+const std::map<std::string, FeedKind> kTrainFeeds = {
     {"real", FeedKind::real}, {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}};
-const std::map<std::string, GradWire> kWires(std::begin(kGradWires), std::end(kGradWires));
 
 const std::map<std::string, OptimizerKind> kOptimizers = {{"sgd", OptimizerKind::sgd},
                                                           {"lars", OptimizerKind::lars},
@@ -186,7 +185,7 @@ Recipe make_recipe(const TrainArguments& arguments, int64_t all_devices) {
   if (arguments.ema) {
     recipe.average = {.kind = AverageKind::ema, .every = 1, .decay = *arguments.ema};
   }
-  if (const auto given = kPrecisions.at(arguments.precision)) recipe.precision = given;
+  if (const auto given = kTrainPrecisions.at(arguments.precision)) recipe.precision = given;
   recipe.validate();
   return recipe;
 }
@@ -299,11 +298,11 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       "its own on its share of every batch, with the rate for that share, and has its checkpoints "
       "in --out/replica_I; none leaves the sum out to measure what it costs, and then nothing is "
       "saved"));
-  app.add_option("--grad-wire", arguments.grad_wire,
-                 "Number format in which gradients travel between replicas. int8 (a scale per 1024 "
-                 "values, stochastic rounding) and 1bit (two means per 256 values) add what was "
-                 "lost to the next step's gradients")
-      ->check(CLI::IsMember(&kWires));
+  check_grad_wire(app.add_option(
+      "--grad-wire", arguments.grad_wire,
+      "Number format in which gradients travel between replicas. int8 (a scale per 1024 values, "
+      "stochastic rounding) and 1bit (two means per 256 values) add what was lost to the next "
+      "step's gradients"));
   app.add_flag("--sync-batch-norm", run.sync_batch_norm,
                "Let batch norm see a micro-batch of all replicas together (as PyTorch's "
                "SyncBatchNorm), not each replica its own: of CPU replicas or of GPUs, in one "
@@ -315,7 +314,7 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--precision", arguments.precision,
                  "Number format of the computation. auto takes the model's, or bf16 where the "
                  "device has it")
-      ->check(CLI::IsMember(&kPrecisions));
+      ->check(CLI::IsMember(&kTrainPrecisions));
   app.add_option("--init", run.init,
                  "Weights to begin with: a safetensors file with PyTorch's names of the model "
                  "(torchvision's, or a checkpoint's), or a run's folder. A head for other classes "
@@ -384,7 +383,7 @@ void add_measure_options(CLI::App& app, TrainArguments& arguments) {
   add("--feed", arguments.feed,
       "Source of the batches. synthetic repeats the first batches; resident stages the first epoch "
       "on the device and repeats it. Nothing is saved with either")
-      ->check(CLI::IsMember(&kFeeds));
+      ->check(CLI::IsMember(&kTrainFeeds));
   add("--resident-mib", arguments.resident_mib,
       "Memory of a device in MiB for --feed resident, which repeats as many batches as fit. 0 "
       "requires that the whole epoch fits")
@@ -400,7 +399,7 @@ TrainOptions TrainArguments::options(const Launch& launch) const {
   options.batch_auto = batch == kAutomatic;
   options.local_processes = launch.local_world;
   options.reduce = parse_reduce(reduce);
-  options.grad_wire = kWires.at(grad_wire);
+  options.grad_wire = parse_grad_wire(grad_wire);
   options.bucket_bytes = static_cast<int64_t>(bucket_mib * (1 << 20));
   options.out = out.empty() ? "runs/" + model : out;
   options.feed = data.feed();
@@ -414,7 +413,7 @@ TrainOptions TrainArguments::options(const Launch& launch) const {
 
 MeasureHooks TrainArguments::measure() const {
   MeasureHooks hooks;
-  hooks.feed = kFeeds.at(feed);
+  hooks.feed = kTrainFeeds.at(feed);
   hooks.resident_bytes = static_cast<int64_t>(resident_mib * (1 << 20));
   return hooks;
 }

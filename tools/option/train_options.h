@@ -3,7 +3,6 @@
 // std::invalid_argument with the option and the value.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +12,10 @@
 #include "tools/option/sample_choice.h"
 #include "train/collective/process/launch.h"
 #include "train/trainer.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace stoker {
 

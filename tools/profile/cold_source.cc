@@ -14,13 +14,13 @@ namespace {
 constexpr SampleId kLooked = 8;
 // A page that the kernel writes or reclaims at the moment stays for a short time.
 constexpr int kTries = 50;
-constexpr auto kPause = std::chrono::milliseconds(10);
+constexpr auto kEvictPause = std::chrono::milliseconds(10);
 
 bool stays(const Source& files, SampleId id) {
   std::vector<uint8_t> buffer;
   std::span<const uint8_t> bytes;
   for (int i = 0; i < kTries; ++i) {
-    if (i > 0) std::this_thread::sleep_for(kPause);
+    if (i > 0) std::this_thread::sleep_for(kEvictPause);
     const bool is_there = files.read_cached(id, buffer, bytes);
     // Checking a file makes the kernel read ahead, so the file is evicted once more.
     evict_from_cache(files, id);

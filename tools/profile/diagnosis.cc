@@ -14,7 +14,7 @@ namespace {
 // A step that waits for a smaller share of its time is fed.
 constexpr double kFed = 0.05;
 // A smaller gain is noise.
-constexpr double kWorthwhile = 0.02;
+constexpr double kWorthwhileGain = 0.02;
 // If twice the threads read this many times more, there are too few I/O threads.
 constexpr double kScales = 1.5;
 // Workers that get fewer CPU seconds per second of work are waiting for cores.
@@ -23,7 +23,7 @@ constexpr double kDisturbed = 0.85;
 constexpr double kAllBusy = 0.88;
 constexpr int kResamples = 15;
 // With fewer steps a single one can decide the result.
-constexpr int64_t kEnoughSteps = 16;
+constexpr int64_t kDecisiveSteps = 16;
 
 // Returns how many times as much storage delivers to twice the threads, cold or warm as in the run.
 // -1: not measured.
@@ -80,7 +80,7 @@ Limit limit_of(const ProfileMeasurements& profile, const FeedWhatIf& feed, const
     return split.launch_wait > kFed * split.step ? Limit::launch : Limit::device;
   }
   const double best = std::max({gains.ring, gains.copy, gains.fill, gains.read});
-  if (best < kWorthwhile) return limit_of_no_stage(profile);
+  if (best < kWorthwhileGain) return limit_of_no_stage(profile);
   // A longer ring is the smallest change. Where it brings much of what a faster stage would, the
   // stages are fast enough and only wait for each other.
   if (gains.ring >= std::max(0.5 * best, 0.03)) return Limit::ring_depth;
@@ -109,7 +109,7 @@ void add_confidence(const ProfileMeasurements& profile, const FeedWhatIf& feed, 
   // Close to the limit between fed and starving, either verdict is half right.
   if (std::abs(verdict.waiting_share - kFed) < 0.02) verdict.confidence *= 0.7;
   if (profile.measured.spread > 0.25) verdict.confidence *= 0.7;
-  const bool few = profile.measured.steps < kEnoughSteps;
+  const bool few = profile.measured.steps < kDecisiveSteps;
   if (few) verdict.confidence *= 0.7;
   const char* word = verdict.confidence >= 0.8   ? "high"
                      : verdict.confidence >= 0.5 ? "medium"

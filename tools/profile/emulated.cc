@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-FeedShape shape_of(const LoaderOptions& options, const std::vector<Device*>& devices) {
+FeedShape emulated_shape(const LoaderOptions& options, const std::vector<Device*>& devices) {
   FeedShape shape;
   shape.rows = options.batch_size;
   shape.devices = static_cast<int>(devices.size());
@@ -58,7 +58,7 @@ Profile profile_emulated(const Source& source, const AugmentSpec& augment,
       throw;
     }
     run = session.finish();
-    profile = make_profile(run, shape_of(wanted, devices), how.storage, source.store_stats(),
+    profile = make_profile(run, emulated_shape(wanted, devices), how.storage, source.store_stats(),
                            [&](SampleId id) { return source.name(id); });
     profile.planned_bytes = loader.memory_plan().total_bytes();
   }

@@ -12,7 +12,7 @@ constexpr double kSlowed = 1.1;
 // A feed that uses a smaller share of the cores does not slow down others.
 constexpr double kFeedCores = 0.05;
 // Two rates are compared only if each is from at least this many steps.
-constexpr int64_t kEnoughSteps = 16;
+constexpr int64_t kComparedSteps = 16;
 // One row in a hundred that takes a larger share of all time is worth a sentence.
 constexpr double kStragglers = 0.2;
 // A GPU that is busy for a smaller share of the time lowers its clock by itself.
@@ -205,7 +205,7 @@ std::string detail_of(const ProfileMeasurements& profile, const Verdict& verdict
   const RunMeasurements& measured = profile.measured;
   const double feed_cores = measured.busy_workers * measured.worker_cpu_speed;
   if (verdict.limit == Limit::device && feed_cores > kFeedCores * profile.shape.cores &&
-      profile.replayed.steps >= kEnoughSteps &&
+      profile.replayed.steps >= kComparedSteps &&
       verdict.bound_samples_per_second > kSlowed * measured.samples_per_second) {
     return fmt::format(
         "but with the same batch again and again it makes {:.2f} times as many steps: while it "

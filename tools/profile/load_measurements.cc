@@ -6,8 +6,6 @@
 namespace stoker {
 namespace {
 
-constexpr double kSecond = 1e-9;
-
 bool starts_with(const std::string& text, const char* start) { return text.rfind(start, 0) == 0; }
 
 // A sum over windows. It is unknown (-1) if one of its parts is.
@@ -19,7 +17,7 @@ class Sum {
   }
   bool known() const { return known_; }
   double value() const { return sum_; }
-  double seconds() const { return sum_ * kSecond; }
+  double seconds() const { return sum_ * kNanosecond; }
 
  private:
   double sum_ = 0;
@@ -40,13 +38,13 @@ void measure_load(const std::vector<PhaseWindow>& windows, RunMeasurements& resu
     disk.add(window.load.disk_read_bytes);
     for (const ThreadLoad& thread : window.load.threads) {
       if (thread.run_delay_ns < 0) continue;
-      const double delay = static_cast<double>(thread.run_delay_ns) * kSecond;
+      const double delay = static_cast<double>(thread.run_delay_ns) * kNanosecond;
       if (starts_with(thread.name, "replica")) {
         consumer_delay += delay;
         consumer_time += window.seconds();
       } else if (starts_with(thread.name, "worker")) {
         worker_delay += delay;
-        worker_cpu += static_cast<double>(thread.cpu_ns) * kSecond;
+        worker_cpu += static_cast<double>(thread.cpu_ns) * kNanosecond;
       }
     }
   }

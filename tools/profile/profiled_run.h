@@ -10,6 +10,8 @@
 
 namespace stoker {
 
+constexpr double kNanosecond = 1e-9;  // seconds
+
 enum class Phase : uint8_t {
   warm_up,
   settling,       // between two phases; counts for neither
@@ -24,7 +26,7 @@ struct PhaseWindow {
   int64_t begin_ns = 0, end_ns = 0;
   int workers = 0;
   MachineLoad load;  // the machine's load in this window
-  double seconds() const { return static_cast<double>(end_ns - begin_ns) * 1e-9; }
+  double seconds() const { return static_cast<double>(end_ns - begin_ns) * kNanosecond; }
 };
 
 struct ProfiledRun {

@@ -13,7 +13,7 @@ namespace {
 // A change is enough if the step then waits for at most this share of its time.
 constexpr double kEnough = 0.04;
 // A larger change must bring at least this share more.
-constexpr double kWorthwhile = 0.02;
+constexpr double kWorthwhileStep = 0.02;
 // At most this many threads are recommended.
 constexpr int kMostAdded = 64;
 
@@ -37,7 +37,7 @@ int enough_of(const FeedWhatIf& feed, Change change, int most = kMostAdded) {
   for (int more = 2; more <= most; more = more < 4 ? more + 1 : 2 * more) {
     if (feed.predict(change(chosen)).waiting_share <= kEnough) break;
     const double next = feed.predict(change(more)).samples_per_second;
-    if (next < rate * (1 + kWorthwhile)) break;
+    if (next < rate * (1 + kWorthwhileStep)) break;
     chosen = more;
     rate = next;
   }

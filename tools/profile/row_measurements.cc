@@ -11,7 +11,6 @@ namespace {
 constexpr size_t kSlowFiles = 10;
 // The model gets at most this many samples of each service time.
 constexpr size_t kMostSamples = 20000;
-constexpr double kSecond = 1e-9;
 
 // The rows that were read and filled. On a track, a row's pixel work follows its decoding, and its
 // decoding follows its read from memory, if there was one. A chunk of raw samples has only pixel
@@ -19,7 +18,7 @@ constexpr double kSecond = 1e-9;
 class RowTally {
  public:
   void add(const TrackedSpan& span) {
-    const double cpu_s = static_cast<double>(span.cpu_ns) * kSecond;
+    const double cpu_s = static_cast<double>(span.cpu_ns) * kNanosecond;
     if (span.kind == SpanKind::read) {
       add_read(span, cpu_s);
     } else if (span.kind == SpanKind::cached_read) {

@@ -21,10 +21,10 @@ struct Part {
   Phase phase;
   double share;  // of SessionOptions::seconds
 };
-constexpr Part kParts[] = {{Phase::measured, 0.25},      {Phase::settling, 0.08},
-                           {Phase::other_workers, 0.17}, {Phase::settling, 0.08},
-                           {Phase::measured, 0.25},      {Phase::settling, 0.02},
-                           {Phase::replayed, 0.15}};
+constexpr Part kTimetable[] = {{Phase::measured, 0.25},      {Phase::settling, 0.08},
+                               {Phase::other_workers, 0.17}, {Phase::settling, 0.08},
+                               {Phase::measured, 0.25},      {Phase::settling, 0.02},
+                               {Phase::replayed, 0.15}};
 
 int other_number(int workers) { return workers > 1 ? workers - 1 : workers + 1; }
 
@@ -115,7 +115,7 @@ void ProfileSession::watch() {
     gather();
     if (!due(length)) continue;
     close();
-    if (part == std::size(kParts)) {
+    if (part == std::size(kTimetable)) {
       // Otherwise the run would never ask for the batch that ends it.
       replay_.store(false);
       hooks_.stop();
@@ -123,14 +123,14 @@ void ProfileSession::watch() {
       length = 1e9;
       continue;
     }
-    const Part& next = kParts[part++];
-    const bool before_other = next.phase == Phase::settling && part < std::size(kParts) &&
-                              kParts[part].phase == Phase::other_workers;
+    const Part& next = kTimetable[part++];
+    const bool before_other = next.phase == Phase::settling && part < std::size(kTimetable) &&
+                              kTimetable[part].phase == Phase::other_workers;
     if (options_.workers > 0 && next.phase != Phase::other_workers) {
       workers = before_other ? other_number(options_.workers) : options_.workers;
       hooks_.limit_workers(workers);
     }
-    if (next.phase == Phase::settling && part + 1 == std::size(kParts)) replay_.store(true);
+    if (next.phase == Phase::settling && part + 1 == std::size(kTimetable)) replay_.store(true);
     open(next.phase, workers);
     length = next.share * options_.seconds;
   }

@@ -5,8 +5,6 @@
 namespace stoker {
 namespace {
 
-constexpr double kSecond = 1e-9;
-
 bool once_per_step(SpanKind kind) {
   return kind == SpanKind::copy || kind == SpanKind::input_wait || kind == SpanKind::copy_wait ||
          kind == SpanKind::lease || kind == SpanKind::launch || kind == SpanKind::compute ||
@@ -39,7 +37,7 @@ class Splitter {
   double period() const {
     const SpanKind mark = queued_ ? SpanKind::compute : SpanKind::step;
     if (!step_[mark] || !last_[mark]) return step_.length(SpanKind::step);
-    return static_cast<double>(step_[mark]->end_ns - last_[mark]->end_ns) * kSecond;
+    return static_cast<double>(step_[mark]->end_ns - last_[mark]->end_ns) * kNanosecond;
   }
   void split_host() {
     split_.compute = step_.length(SpanKind::compute);
@@ -60,8 +58,8 @@ class Splitter {
     const double copy = overlap_seconds(from, to, step_[SpanKind::copy]);
     const double launch = overlap_seconds(from, to, step_[SpanKind::launch]);
     split_.launch_wait = std::max(0.0, launch - copy);
-    split_.copy_wait =
-        std::min(copy, std::max(0.0, static_cast<double>(to - from) * kSecond - split_.input_wait));
+    split_.copy_wait = std::min(
+        copy, std::max(0.0, static_cast<double>(to - from) * kNanosecond - split_.input_wait));
   }
 
   const StepSpans& last_;
@@ -93,13 +91,13 @@ StepParts split_step(const StepSpans& last, const StepSpans& step, double apart)
 }
 
 double seconds_of(const Span& span) {
-  return static_cast<double>(span.end_ns - span.begin_ns) * kSecond;
+  return static_cast<double>(span.end_ns - span.begin_ns) * kNanosecond;
 }
 
 double overlap_seconds(int64_t begin_ns, int64_t end_ns, const Span* span) {
   if (!span) return 0;
   const int64_t common = std::min(end_ns, span->end_ns) - std::max(begin_ns, span->begin_ns);
-  return common > 0 ? static_cast<double>(common) * kSecond : 0;
+  return common > 0 ? static_cast<double>(common) * kNanosecond : 0;
 }
 
 }  // namespace stoker

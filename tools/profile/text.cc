@@ -8,21 +8,21 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-std::string milliseconds(double seconds) { return fmt::format("{:.2f} ms", 1e3 * seconds); }
+std::string milliseconds_text(double seconds) { return fmt::format("{:.2f} ms", 1e3 * seconds); }
 
 void add_part(Lines& lines, const char* name, double seconds, double step) {
   if (seconds < 0) {
     lines.push_back(fmt::format("  {:<20} unknown", name));
   } else if (seconds >= 0.001 * step) {
-    lines.push_back(fmt::format("  {:<20} {:>10}  {:>5.1f}%", name, milliseconds(seconds),
+    lines.push_back(fmt::format("  {:<20} {:>10}  {:>5.1f}%", name, milliseconds_text(seconds),
                                 100 * seconds / step));
   }
 }
 
 void add_split(const RunMeasurements& measured, Lines& lines) {
   const StepSplit& split = measured.split;
-  lines.push_back(fmt::format("a step takes {}, {:.0f} images/s ({})", milliseconds(split.step),
-                              measured.samples_per_second,
+  lines.push_back(fmt::format("a step takes {}, {:.0f} images/s ({})",
+                              milliseconds_text(split.step), measured.samples_per_second,
                               measured.spread < 0
                                   ? fmt::format("{} steps: too few to say how even", measured.steps)
                                   : fmt::format("± {:.1f}% over the run", 100 * measured.spread)));
@@ -64,7 +64,7 @@ std::string clock(const GpuLoad& gpu) {
              : fmt::format("{:.0f} of {:.0f} MHz", gpu.sm_clock_mhz, gpu.sm_clock_max_mhz);
 }
 
-void add_gpus(const RunMeasurements& measured, Lines& lines) {
+void add_gpu_figures(const RunMeasurements& measured, Lines& lines) {
   for (const GpuLoad& gpu : measured.gpus) {
     const std::string cuda = gpu.cuda.empty() ? "" : " (" + gpu.cuda + ")";
     lines.push_back(fmt::format("GPU {}{}: {}, {}, {}, PCIe to it {}, from it {}", gpu.index, cuda,
@@ -113,7 +113,7 @@ std::vector<std::string> verdict_lines(const Profile& profile) {
   add_headline(profile, lines);
   lines.push_back("");
   add_split(profile.measurements.measured, lines);
-  add_gpus(profile.measurements.measured, lines);
+  add_gpu_figures(profile.measurements.measured, lines);
   const WarmUp& warm_up = profile.warm_up;
   lines.push_back(fmt::format(
       "warm-up: the first batch came after {:.2f} s, the later pace after {:.1f} s ({} steps); "

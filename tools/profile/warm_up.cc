@@ -6,11 +6,7 @@
 #include "tools/profile/step_split.h"
 
 namespace stoker {
-namespace {
-
-constexpr double kSecond = 1e-9;
-
-}  // namespace
+namespace {}  // namespace
 
 WarmUp measure_warm_up(const ProfiledRun& run) {
   std::vector<const Span*> steps;
@@ -22,10 +18,10 @@ WarmUp measure_warm_up(const ProfiledRun& run) {
   const int64_t begin_ns = std::min(run.windows.front().begin_ns, steps.front()->begin_ns);
   for (const TrackedSpan& span : run.spans) {
     if (span.kind != SpanKind::input_wait || span.step != steps.front()->step) continue;
-    result.first_batch_s = static_cast<double>(span.end_ns - begin_ns) * kSecond;
+    result.first_batch_s = static_cast<double>(span.end_ns - begin_ns) * kNanosecond;
   }
   const PhaseWindow& warming = run.windows.front();
-  result.left_out_s = static_cast<double>(warming.end_ns - begin_ns) * kSecond;
+  result.left_out_s = static_cast<double>(warming.end_ns - begin_ns) * kNanosecond;
   result.left_out_steps = std::count_if(
       steps.begin(), steps.end(), [&](const Span* step) { return step->end_ns < warming.end_ns; });
   std::vector<double> later;
@@ -46,7 +42,7 @@ WarmUp measure_warm_up(const ProfiledRun& run) {
   }
   result.steps = static_cast<int64_t>(first);
   const int64_t end_ns = first == 0 ? steps.front()->begin_ns : steps[first - 1]->end_ns;
-  result.seconds = static_cast<double>(end_ns - begin_ns) * kSecond;
+  result.seconds = static_cast<double>(end_ns - begin_ns) * kNanosecond;
   return result;
 }
 

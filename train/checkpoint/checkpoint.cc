@@ -31,7 +31,7 @@ constexpr char kReplica[] = "replica_";
 constexpr char kResiduals[] = "residuals";
 constexpr const char* kFiles[] = {"model.safetensors", "state.safetensors"};
 
-std::string_view bytes_of(const std::vector<float>& values) {
+std::string_view float_bytes(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
@@ -376,7 +376,7 @@ int64_t state_bytes(const TrainState& state) {
 }
 
 uint64_t state_hash(const TrainState& state) {
-  return fnv1a(bytes_of(state.statistics), fnv1a(bytes_of(state.parameters)));
+  return fnv1a(float_bytes(state.statistics), fnv1a(float_bytes(state.parameters)));
 }
 
 }  // namespace stoker

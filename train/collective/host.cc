@@ -15,11 +15,11 @@ namespace stoker {
 namespace {
 
 // Element ranges start at multiples of this, so that no two ranks write one cache line.
-constexpr int64_t kRangeFloats = 16;
+constexpr int64_t kHostRangeFloats = 16;
 // Floats per accumulator: it and the same floats of a buffer fit into the first-level cache.
-constexpr int64_t kBlockFloats = 1024;
+constexpr int64_t kHostBlockFloats = 1024;
 
-[[noreturn]] void broken(const char* what, int rank) {
+[[noreturn]] void broken_host(const char* what, int rank) {
   std::fprintf(stderr, "stoker: host collective: %s (rank %d)\n", what, rank);
   std::abort();
 }
@@ -37,25 +37,25 @@ class HostCollective final : public Collective {
 
   void all_reduce(int rank, std::span<const float* const> buffers,
                   std::span<float> result) override {
-    if (buffers.empty()) broken("all_reduce without buffers", rank);
+    if (buffers.empty()) broken_host("all_reduce without buffers", rank);
     calls_[rank] = {buffers, result};
     wait(rank);
     for (const Call& call : calls_) {
-      if (call.result.size() != result.size()) broken("all_reduce of different sizes", rank);
+      if (call.result.size() != result.size()) broken_host("all_reduce of different sizes", rank);
     }
     const auto count = static_cast<int64_t>(result.size());
-    sum_range(share_begin(count, rank, size_, kRangeFloats),
-              share_begin(count, rank + 1, size_, kRangeFloats));
+    sum_range(share_begin(count, rank, size_, kHostRangeFloats),
+              share_begin(count, rank + 1, size_, kHostRangeFloats));
     if (rank == 0) traffic_ += chain_traffic(0, size_, size_, 4 * count);
     wait(rank);
   }
 
   void broadcast(int rank, std::span<float> values, int root) override {
-    if (root < 0 || root >= size_) broken("broadcast from a root that does not exist", rank);
+    if (root < 0 || root >= size_) broken_host("broadcast from a root that does not exist", rank);
     calls_[rank] = {{}, values};
     wait(rank);
     const std::span<const float> from = calls_[root].result;
-    if (from.size() != values.size()) broken("broadcast of different sizes", rank);
+    if (from.size() != values.size()) broken_host("broadcast of different sizes", rank);
     if (rank != root) std::copy(from.begin(), from.end(), values.begin());
     wait(rank);
   }
@@ -76,9 +76,9 @@ class HostCollective final : public Collective {
 
   // Writes the sum of [begin, end) into every rank's result.
   void sum_range(int64_t begin, int64_t end) {
-    std::array<float, kBlockFloats> sum;
-    for (int64_t at = begin; at < end; at += kBlockFloats) {
-      const int64_t count = std::min(kBlockFloats, end - at);
+    std::array<float, kHostBlockFloats> sum;
+    for (int64_t at = begin; at < end; at += kHostBlockFloats) {
+      const int64_t count = std::min(kHostBlockFloats, end - at);
       bool first = true;
       for (const Call& call : calls_) {
         for (const float* buffer : call.buffers) {
@@ -96,7 +96,7 @@ class HostCollective final : public Collective {
   }
 
   void wait(int rank) {
-    if (rank < 0 || rank >= size_) broken("rank out of range", rank);
+    if (rank < 0 || rank >= size_) broken_host("rank out of range", rank);
     barrier_.wait();
   }
 

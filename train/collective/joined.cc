@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-[[noreturn]] void broken(const char* what) {
+[[noreturn]] void broken_joined(const char* what) {
   std::fprintf(stderr, "stoker: collective over processes: %s\n", what);
   std::abort();
 }
@@ -21,12 +21,12 @@ JoinedCollective::JoinedCollective(ProcessGroup& group, int local)
       calls_(static_cast<size_t>(local)) {}
 
 void JoinedCollective::broadcast(int rank, std::span<float> values, int root) {
-  if (root < 0 || root >= size()) broken("broadcast from a root that does not exist");
+  if (root < 0 || root >= size()) broken_joined("broadcast from a root that does not exist");
   calls_[rank].result = values;
   meet(rank);
   const bool own = root / local_ == group_.rank();
   const std::span<float> from = calls_[own ? root % local_ : 0].result;
-  if (from.size() != values.size()) broken("broadcast of different sizes");
+  if (from.size() != values.size()) broken_joined("broadcast of different sizes");
   if (rank == 0) stoker::broadcast(group_, std::as_writable_bytes(from), root / local_);
   share(rank, from, values);
 }
@@ -44,11 +44,11 @@ void JoinedCollective::abort() noexcept {
 
 void JoinedCollective::begin(int rank, std::span<const float* const> buffers,
                              std::span<float> result) {
-  if (buffers.empty()) broken("all_reduce without buffers");
+  if (buffers.empty()) broken_joined("all_reduce without buffers");
   calls_[rank] = {buffers, result};
   meet(rank);
   for (const Call& call : calls_) {
-    if (call.result.size() != result.size()) broken("all_reduce of different sizes");
+    if (call.result.size() != result.size()) broken_joined("all_reduce of different sizes");
   }
 }
 

@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-[[noreturn]] void broken(const char* what, const NormExchange::Place& at) {
+[[noreturn]] void broken_norms(const char* what, const NormExchange::Place& at) {
   std::fprintf(stderr, "stoker: batch norms of replicas: %s (rank %d, micro-batch %d, step %d)\n",
                what, at.rank, at.micro_batch, at.step);
   std::abort();
@@ -39,12 +39,12 @@ class NormExchange::Meeting {
     part = {place.step, 0};
     for (const std::span<const float>& each : own) part.count += each.size();
     const size_t ranks = round.parts.size();
-    if (ranks * part.count > round.floats.size()) broken("too many numbers", place);
+    if (ranks * part.count > round.floats.size()) broken_norms("too many numbers", place);
     float* to = round.floats.data() + rank * part.count;
     for (const std::span<const float>& each : own) to = std::ranges::copy(each, to).out;
     barrier_.wait();
     if (std::ranges::count(round.parts, part) != static_cast<std::ptrdiff_t>(ranks)) {
-      broken("another replica is in another step", place);
+      broken_norms("another replica is in another step", place);
     }
     return {round.floats.data(), ranks * part.count};
   }
@@ -77,9 +77,9 @@ NormExchange::~NormExchange() = default;
 
 std::span<const float> NormExchange::gather(const Place& place,
                                             std::initializer_list<std::span<const float>> own) {
-  if (place.rank < 0 || place.rank >= ranks_) broken("there is no such rank", place);
+  if (place.rank < 0 || place.rank >= ranks_) broken_norms("there is no such rank", place);
   if (place.micro_batch < 0 || place.micro_batch >= static_cast<int>(meetings_.size())) {
-    broken("there is no such micro-batch", place);
+    broken_norms("there is no such micro-batch", place);
   }
   return meetings_[static_cast<size_t>(place.micro_batch)]->gather(place, own);
 }

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMultiple = 16;                  // floats of a cache line
+constexpr int64_t kPushMultiple = 16;              // floats of a cache line
 constexpr size_t kPieceFloats = size_t{16} << 20;  // of a message
 
 Traffic pushed(int replicas, size_t buffers, std::span<const float> result) {
@@ -66,8 +66,8 @@ class PushToFirstProcess final : public JoinedCollective {
   // The elements that this rank sums.
   BufferRange own_share(int rank, size_t floats) const {
     const auto count = static_cast<int64_t>(floats);
-    return {share_begin(count, rank, local(), kMultiple),
-            share_begin(count, rank + 1, local(), kMultiple)};
+    return {share_begin(count, rank, local(), kPushMultiple),
+            share_begin(count, rank + 1, local(), kPushMultiple)};
   }
 
   void add_own(int rank, std::span<float> result) {

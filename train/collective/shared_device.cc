@@ -10,7 +10,7 @@ namespace stoker {
 namespace {
 
 // Ranges start at multiples of this, so that they contain whole cache lines and vectors.
-constexpr int64_t kRangeFloats = 64;
+constexpr int64_t kDeviceRangeFloats = 64;
 
 class SharedDeviceCollective final : public RangeCollective {
  public:
@@ -91,8 +91,8 @@ class SharedDeviceCollective final : public RangeCollective {
       sum.results[static_cast<size_t>(sum.result_count++)] = other.result.data();
     }
     const int64_t length = range.end - range.begin;
-    sum.begin = range.begin + share_begin(length, rank, size(), kRangeFloats);
-    sum.end = range.begin + share_begin(length, rank + 1, size(), kRangeFloats);
+    sum.begin = range.begin + share_begin(length, rank, size(), kDeviceRangeFloats);
+    sum.end = range.begin + share_begin(length, rank + 1, size(), kDeviceRangeFloats);
     return sum;
   }
 

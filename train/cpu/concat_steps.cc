@@ -27,9 +27,9 @@ struct PartCopy {
   }
 };
 
-class ConcatSteps final : public CpuSteps {
+class CpuConcatSteps final : public CpuSteps {
  public:
-  explicit ConcatSteps(int index) : index_(index) {}
+  explicit CpuConcatSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
     std::vector<std::pair<PartCopy, dnnl::memory>> parts;
@@ -86,7 +86,7 @@ class ConcatSteps final : public CpuSteps {
 }  // namespace
 
 std::unique_ptr<CpuSteps> make_cpu_concat(int index) {
-  return std::make_unique<ConcatSteps>(index);
+  return std::make_unique<CpuConcatSteps>(index);
 }
 
 }  // namespace stoker

@@ -28,9 +28,9 @@ void apply(const DropoutArgs& a, int64_t position, const Number* from, Number* t
   }
 }
 
-class DropoutSteps final : public CpuSteps {
+class CpuDropoutSteps final : public CpuSteps {
  public:
-  explicit DropoutSteps(int index) : index_(index) {}
+  explicit CpuDropoutSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
     append(builder, "dropout", builder.value_view(builder.node(index_).input),
@@ -66,7 +66,7 @@ class DropoutSteps final : public CpuSteps {
 }  // namespace
 
 std::unique_ptr<CpuSteps> make_cpu_dropout(int index) {
-  return std::make_unique<DropoutSteps>(index);
+  return std::make_unique<CpuDropoutSteps>(index);
 }
 
 }  // namespace stoker

@@ -14,7 +14,7 @@
 namespace stoker {
 namespace {
 
-const EngineOptions& checked(const NetSpec& net, const EngineOptions& o) {
+const EngineOptions& checked_for_cpu(const NetSpec& net, const EngineOptions& o) {
   require_options("CPU engine", net, o);
   const auto reject = [&](const std::string& why) {
     throw std::invalid_argument("CPU engine for '" + net.name + "': " + why);
@@ -38,7 +38,7 @@ std::unique_ptr<Engine> make_cpu_engine(const NetSpec& net, const EngineOptions&
 
 CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
     : net_(net),
-      options_(checked(net, options)),
+      options_(checked_for_cpu(net, options)),
       parameter_table_(parameter_table(net)),
       layout_(net, kCpuFusion),
       gaps_(layout_.gaps()),

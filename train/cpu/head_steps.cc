@@ -7,8 +7,6 @@ namespace {
 using dnnl::memory;
 using onednn::Desc;
 
-float* floats(const memory& m) { return static_cast<float*>(m.get_data_handle()); }
-
 struct HeadShape {
   int rows, features, classes;
   float scale;
@@ -56,9 +54,9 @@ void write_metrics(const StepMetrics& metrics, float* out) {
 
 // A linear layer and its loss. The input is cast to the head's precision.
 static_assert(!kCpuPrecision.head_takes_bf16, "the loops below are fp32");
-class HeadSteps final : public CpuSteps {
+class CpuHeadSteps final : public CpuSteps {
  public:
-  explicit HeadSteps(int index) : index_(index) {}
+  explicit CpuHeadSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
@@ -138,6 +136,6 @@ class HeadSteps final : public CpuSteps {
 
 }  // namespace
 
-std::unique_ptr<CpuSteps> make_cpu_head(int index) { return std::make_unique<HeadSteps>(index); }
+std::unique_ptr<CpuSteps> make_cpu_head(int index) { return std::make_unique<CpuHeadSteps>(index); }
 
 }  // namespace stoker

@@ -6,14 +6,14 @@
 namespace stoker {
 namespace {
 
-struct RowTarget {
+struct CpuRowTarget {
   int own = 0, partner = 0;
   float own_share = 1;                // of the weight that label smoothing does not use
   const float* of_outputs = nullptr;  // instead: one for each output
 };
 
-RowTarget target_of(const LossArgs& args, int row) {
-  RowTarget target;
+CpuRowTarget target_of(const LossArgs& args, int row) {
+  CpuRowTarget target;
   target.own = args.labels[row];
   target.partner = target.own;
   if (args.mix_labels != nullptr) {
@@ -35,13 +35,14 @@ int rank_of(const float* logits, int classes, int label) {
   return before;
 }
 
-struct RowResult {
+struct CpuRowResult {
   double loss = 0;
   double top1 = 0, top5 = 0;  // of a weight of 1
 };
 
 // Replaces the logits by their gradient, which is multiplied by `factor`.
-RowResult softmax_row(const LossArgs& args, const RowTarget& target, float factor, float* logits) {
+CpuRowResult softmax_row(const LossArgs& args, const CpuRowTarget& target, float factor,
+                         float* logits) {
   const int rank = rank_of(logits, args.classes, target.own);
   const float highest = *std::max_element(logits, logits + args.classes);
   double sum = 0;
@@ -61,7 +62,8 @@ RowResult softmax_row(const LossArgs& args, const RowTarget& target, float facto
   return {loss, rank < 1 ? 1.0 : 0.0, rank < 5 ? 1.0 : 0.0};
 }
 
-RowResult binary_row(const LossArgs& args, const RowTarget& target, float factor, float* logits) {
+CpuRowResult binary_row(const LossArgs& args, const CpuRowTarget& target, float factor,
+                        float* logits) {
   const float outputs = static_cast<float>(args.classes);
   const auto is_label = [&](int label, int k) {
     return args.classes == 1 ? label == 1 : label == k;
@@ -99,7 +101,7 @@ StepMetrics compute_loss(LossKind kind, const LossArgs& args, float* logits) {
       std::fill_n(row_logits, args.classes, 0.0f);
       continue;
     }
-    const RowResult result = row_of(args, target_of(args, row), weight * args.scale, row_logits);
+    const CpuRowResult result = row_of(args, target_of(args, row), weight * args.scale, row_logits);
     metrics.finite = metrics.finite && std::isfinite(result.loss);
     metrics.loss_sum += weight * result.loss;
     metrics.weight_sum += weight;

@@ -9,8 +9,6 @@ using dnnl::memory;
 using onednn::Desc;
 using onednn::Norm;
 
-float* floats(const memory& m) { return static_cast<float*>(m.get_data_handle()); }
-
 std::span<float> numbers(const memory& m) {
   return {floats(m), m.get_desc().get_size() / sizeof(float)};
 }

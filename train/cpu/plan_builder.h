@@ -28,6 +28,10 @@ struct MicroBatchProgram : ProgramOf<MicroBatchRun> {
   dnnl::memory input;
 };
 
+inline float* floats(const dnnl::memory& memory) {
+  return static_cast<float*>(memory.get_data_handle());
+}
+
 constexpr dnnl::memory::data_type data_type(Precision precision) {
   return precision == Precision::bf16 ? dnnl::memory::data_type::bf16
                                       : dnnl::memory::data_type::f32;

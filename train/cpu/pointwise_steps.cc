@@ -3,9 +3,9 @@
 namespace stoker {
 namespace {
 
-class ActivationSteps final : public CpuSteps {
+class CpuActivationSteps final : public CpuSteps {
  public:
-  explicit ActivationSteps(int index) : index_(index) {}
+  explicit CpuActivationSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
@@ -38,9 +38,9 @@ class ActivationSteps final : public CpuSteps {
 };
 
 // The sum overwrites the last value of a branch if nothing else needs that value.
-class AddSteps final : public CpuSteps {
+class CpuAddSteps final : public CpuSteps {
  public:
-  explicit AddSteps(int index) : index_(index) {}
+  explicit CpuAddSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
@@ -135,9 +135,9 @@ int append_activation_back(CpuPlanBuilder& builder, int index, int dy) {
 }
 
 std::unique_ptr<CpuSteps> make_cpu_activation(int index) {
-  return std::make_unique<ActivationSteps>(index);
+  return std::make_unique<CpuActivationSteps>(index);
 }
 
-std::unique_ptr<CpuSteps> make_cpu_add(int index) { return std::make_unique<AddSteps>(index); }
+std::unique_ptr<CpuSteps> make_cpu_add(int index) { return std::make_unique<CpuAddSteps>(index); }
 
 }  // namespace stoker

@@ -181,9 +181,9 @@ class UnevenPoolSteps final : public CpuSteps {
   const int index_;
 };
 
-class PoolSteps final : public CpuSteps {
+class CpuPoolSteps final : public CpuSteps {
  public:
-  explicit PoolSteps(int index) : index_(index) {}
+  explicit CpuPoolSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
@@ -205,7 +205,7 @@ class PoolSteps final : public CpuSteps {
 
 // Input and output as (row, block of channels, y, x, channel of the block). In NHWC a pixel is one
 // block.
-struct PadShape {
+struct PaddedShape {
   int rows, stride;
   int in_blocks, in_height, in_width, in_lanes;  // lanes: channels of a block
   int out_blocks, out_height, out_width, out_lanes;
@@ -213,7 +213,7 @@ struct PadShape {
   size_t number;  // bytes per value
 };
 
-PadShape pad_shape(const CpuPlanBuilder& builder, int index) {
+PaddedShape pad_shape(const CpuPlanBuilder& builder, int index) {
   const FusedNode& node = builder.node(index);
   const NodeShape &in = builder.node(node.input).shape, &out = node.shape;
   const bool blocked = builder.activation_layout() == ActivationLayout::blocked;
@@ -221,7 +221,7 @@ PadShape pad_shape(const CpuPlanBuilder& builder, int index) {
   const auto blocks = [&](int channels) {
     return (channels + lanes(channels) - 1) / lanes(channels);
   };
-  PadShape s{};
+  PaddedShape s{};
   s.rows = builder.options().rows;
   s.stride = builder.spec(index).stride;
   s.in_blocks = blocks(in.channels);
@@ -240,7 +240,7 @@ PadShape pad_shape(const CpuPlanBuilder& builder, int index) {
 // Calls visit(offset in the output, offset in the input, bytes that they share); 0 bytes: the input
 // has no channels there. Offsets in bytes.
 template <typename Visit>
-void for_each_pixel(const PadShape& s, Visit visit) {
+void for_each_pixel(const PaddedShape& s, Visit visit) {
   for (int row = 0; row < s.rows; ++row) {
     for (int block = 0; block < s.out_blocks; ++block) {
       const int lanes = std::clamp(s.channels - block * s.in_lanes, 0, s.in_lanes);
@@ -258,12 +258,12 @@ void for_each_pixel(const PadShape& s, Visit visit) {
   }
 }
 
-class PadSteps final : public CpuSteps {
+class CpuPadSteps final : public CpuSteps {
  public:
-  explicit PadSteps(int index) : index_(index) {}
+  explicit CpuPadSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
-    const PadShape shape = pad_shape(builder, index_);
+    const PaddedShape shape = pad_shape(builder, index_);
     builder.append("pad_channels", 0,
                    [shape, from = builder.value_view(builder.node(index_).input),
                     to = builder.new_value(index_)](const MicroBatchRun&) {
@@ -281,7 +281,7 @@ class PadSteps final : public CpuSteps {
     const FusedNode& node = builder.node(index_);
     const int dy = builder.take_gradient(index_, 1)[0];
     if (!builder.wants_gradient(node.input)) return builder.release(dy);
-    const PadShape shape = pad_shape(builder, index_);
+    const PaddedShape shape = pad_shape(builder, index_);
     const int dx = builder.new_gradient(node.input);
     const size_t bytes = builder.activation(node.input).get_size();
     builder.append("pad_channels_back", 0,
@@ -303,8 +303,8 @@ class PadSteps final : public CpuSteps {
 
 }  // namespace
 
-std::unique_ptr<CpuSteps> make_cpu_pool(int index) { return std::make_unique<PoolSteps>(index); }
+std::unique_ptr<CpuSteps> make_cpu_pool(int index) { return std::make_unique<CpuPoolSteps>(index); }
 
-std::unique_ptr<CpuSteps> make_cpu_pad(int index) { return std::make_unique<PadSteps>(index); }
+std::unique_ptr<CpuSteps> make_cpu_pad(int index) { return std::make_unique<CpuPadSteps>(index); }
 
 }  // namespace stoker

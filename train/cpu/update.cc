@@ -107,7 +107,7 @@ void blend(float decay, bool pull, float* average, float* current, int64_t count
 }
 
 template <typename Job>  // job(index), each index below `count` once
-void share(size_t count, CpuWorkers& workers, const Job& job) {
+void share_out(size_t count, CpuWorkers& workers, const Job& job) {
   std::atomic<size_t> next{0};
   workers.run([&](int) {
     for (size_t i = next++; i < count; i = next++) job(i);
@@ -123,7 +123,7 @@ float step_metric(const GradientLayout& layout, const float* reduced, StepMetric
 bool all_finite(const GradientLayout& layout, const float* reduced, CpuWorkers& workers) {
   const std::vector<TensorChunk> chunks = layout.chunks(kChunk);
   std::atomic<bool> finite{true};
-  share(chunks.size(), workers, [&](size_t i) {
+  share_out(chunks.size(), workers, [&](size_t i) {
     if (!all_finite(reduced + chunks[i].offset, chunks[i].count)) finite = false;
   });
   const int64_t rest = layout.numbers() - layout.moments();
@@ -135,7 +135,7 @@ bool all_finite(const GradientLayout& layout, const float* reduced, CpuWorkers& 
 void add_buffers(std::span<const float* const> buffers, bool first, std::span<float> sum,
                  CpuWorkers& workers) {
   const auto count = static_cast<int64_t>(sum.size());
-  share(static_cast<size_t>((count + kChunk - 1) / kChunk), workers, [&](size_t i) {
+  share_out(static_cast<size_t>((count + kChunk - 1) / kChunk), workers, [&](size_t i) {
     const int64_t begin = static_cast<int64_t>(i) * kChunk, end = std::min(begin + kChunk, count);
     bool empty = first;
     for (const float* buffer : buffers) {
@@ -160,7 +160,7 @@ std::vector<TensorScale> tensor_scales(const UpdateArgs& args, float gradient_sc
   };
   const std::vector<TensorChunk> chunks = layout.chunks(kChunk);
   std::vector<Squares> of_chunk(chunks.size());
-  share(chunks.size(), workers, [&](size_t i) {
+  share_out(chunks.size(), workers, [&](size_t i) {
     const TensorUpdate& u = args.tensors[chunks[i].tensor];
     if (u.frozen) return;
     of_chunk[i].gradient = sum_of_squares(reduced + chunks[i].offset, chunks[i].count);
@@ -190,7 +190,7 @@ void update_tensors(const UpdateArgs& args, std::span<const TensorScale> scales,
                     const GradientLayout& layout, const float* reduced, const UpdatedStates& states,
                     CpuWorkers& workers) {
   const std::vector<TensorChunk> chunks = layout.chunks(kChunk);
-  share(chunks.size(), workers, [&](size_t i) {
+  share_out(chunks.size(), workers, [&](size_t i) {
     const TensorUpdate& u = args.tensors[chunks[i].tensor];
     if (u.frozen) return;
     const TensorScale& scale = scales[chunks[i].tensor];
@@ -232,7 +232,7 @@ void move_statistics(const GradientLayout& layout, int rows, const float* reduce
 void blend(float decay, bool pull, std::span<float> average, std::span<float> current,
            CpuWorkers& workers) {
   const auto count = static_cast<int64_t>(average.size());
-  share(static_cast<size_t>((count + kChunk - 1) / kChunk), workers, [&](size_t i) {
+  share_out(static_cast<size_t>((count + kChunk - 1) / kChunk), workers, [&](size_t i) {
     const int64_t at = static_cast<int64_t>(i) * kChunk;
     blend(decay, pull, average.data() + at, current.data() + at, std::min(kChunk, count - at));
   });

@@ -38,7 +38,7 @@ struct Blocks {
 // inputs, which are read for each block of panels, are no more bytes than the weights. If not, all
 // weights are kept, and read again for every block of tiles: half as many bytes of tiles, but no
 // more than kMostBytes, pay for that even if they do not fit the cache.
-Blocks blocks_of(const WinogradShape& s) {
+Blocks panel_blocks(const WinogradShape& s) {
   constexpr int64_t kStep = 24;  // a multiple of the rows of every kernel
   constexpr int64_t kFewPanels = 4, kPanelBytes = kPlaces * 64;
   constexpr int64_t kCacheBytes = 1 << 20, kMostBytes = 4 << 20;
@@ -81,7 +81,7 @@ Scratch scratch_of(const WinogradShape& s, const Blocks& blocks, float* memory) 
 }
 
 int64_t scratch_floats(const WinogradShape& s) {
-  return scratch_of(s, blocks_of(s), nullptr).floats;
+  return scratch_of(s, panel_blocks(s), nullptr).floats;
 }
 
 // Calls per_tiles(first tile, tiles) for each block of tiles, and then for each block of panels
@@ -138,7 +138,7 @@ void convolve(const WinogradShape& s, const WinogradForward& call, bool turned, 
   const ActivationView input = input_view(s, static_cast<const Number*>(call.input));
   const ActivationView output = output_view(s, static_cast<Number*>(call.output));
   const WinogradTiles tiles = tiles_of(s);
-  const Blocks blocks = blocks_of(s);
+  const Blocks blocks = panel_blocks(s);
   const Scratch scratch = scratch_of(s, blocks, memory);
   const auto transform = turned ? transform_turned_weights : transform_weights;
   for_blocks(
@@ -183,7 +183,7 @@ void convolve_weights(const WinogradShape& s, const WinogradBackwardWeights& cal
   const ActivationView input = input_view(s, static_cast<const Number*>(call.input));
   const ActivationView gradient = output_view(s, static_cast<const Number*>(call.output_gradient));
   const WinogradTiles tiles = tiles_of(s);
-  const Blocks blocks = blocks_of(s);
+  const Blocks blocks = panel_blocks(s);
   const Scratch scratch = scratch_of(s, blocks, memory);
   if (call.bias_gradient != nullptr) std::fill_n(call.bias_gradient, s.out_channels, 0.0f);
   for_blocks(

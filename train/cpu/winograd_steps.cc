@@ -9,8 +9,6 @@ using dnnl::memory;
 using onednn::Desc;
 using onednn::Dims;
 
-float* floats(const memory& memory) { return static_cast<float*>(memory.get_data_handle()); }
-
 // Views of a bias that a convolution may lack.
 float* floats_or_null(const memory& memory) {
   return memory.get(true) == nullptr ? nullptr : floats(memory);

@@ -29,7 +29,7 @@ int64_t most_workspace(const std::vector<CudnnPlan>& plans) {
   return most;
 }
 
-std::vector<std::string> names_of(const std::vector<CudnnPlan>& plans) {
+std::vector<std::string> plan_names(const std::vector<CudnnPlan>& plans) {
   std::vector<std::string> names;
   for (const CudnnPlan& plan : plans) names.push_back(plan.name);
   return names;
@@ -102,7 +102,7 @@ CudnnPlan CudaConvs::choose(const ConvPlanWish& wish) {
     std::vector<int64_t> sizes = operand_bytes(wish.shape, wish.pass);
     sizes.push_back(most_workspace(plans));
     trial.emplace(stream_, sizes);
-    return names_of(plans);
+    return plan_names(plans);
   };
   search.time = [&](size_t index, float best) {
     // Without memory for the trial the heuristics' choice is used.
@@ -160,7 +160,7 @@ std::unique_ptr<CudnnPlan> CudaConvs::choose_with_statistics(const ConvShape& sh
     sizes.insert(sizes.end(), {channel_bytes, channel_bytes, sum_pass_scratch_bytes(shape),
                                std::max(plain.workspace_bytes, most_workspace(plans))});
     trial.emplace(stream_, sizes);
-    std::vector<std::string> names = names_of(plans);
+    std::vector<std::string> names = plan_names(plans);
     names.insert(names.begin(), kApart);
     return names;
   };

@@ -7,8 +7,6 @@
 namespace stoker {
 namespace {
 
-using Longs = std::vector<int64_t>;
-
 cudnnDataType_t data_type(Precision type) {
   return type == Precision::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
 }
@@ -33,7 +31,7 @@ struct PassNames {
   cudnnBackendAttributeName_t convolution, alpha, beta, a, b, out;
 };
 
-PassNames names_of(ConvPass pass) {
+PassNames attributes_of(ConvPass pass) {
   if (pass == ConvPass::forward) {
     return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
@@ -89,7 +87,7 @@ class Graph {
 
   void convolve(ConvPass pass, const CudnnDescriptor& a, const CudnnDescriptor& b,
                 const CudnnDescriptor& out) {
-    const PassNames names = names_of(pass);
+    const PassNames names = attributes_of(pass);
     CudnnDescriptor operation(names.operation);
     operation.set(names.convolution, convolution(shape_));
     operation.set(names.a, a).set(names.b, b).set(names.out, out);

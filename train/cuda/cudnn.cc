@@ -10,8 +10,6 @@
 namespace stoker {
 namespace {
 
-using Longs = std::vector<int64_t>;
-
 // The number of configurations of one engine that are tried before the other engines get their
 // turn. For ResNet-50 on an H100 cuDNN 9.19 lists 12 to 42 per pass. The first 11 to 32 of a
 // forward pass all belong to engine 62, those of the input gradient to 67 or 73, those of the
@@ -70,7 +68,7 @@ CudnnDescriptor engine_of(const CudnnDescriptor& config) {
   return descriptor_of(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
 }
 
-int64_t index_of(const CudnnDescriptor& engine) {
+int64_t engine_index(const CudnnDescriptor& engine) {
   return number_of<int64_t>(engine.get(), CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64);
 }
 
@@ -106,7 +104,7 @@ bool allowed(cudnnBackendNumericalNote_t note, const CudnnPlanWish& wish) {
 constexpr size_t kMostKnobs = CUDNN_KNOB_TYPE_COUNTS;
 
 std::string name_of(const CudnnDescriptor& config) {
-  std::string name = "eng" + std::to_string(index_of(engine_of(config)));
+  std::string name = "eng" + std::to_string(engine_index(engine_of(config)));
   std::vector<CudnnDescriptor> choices;
   std::vector<cudnnBackendDescriptor_t> raw;
   for (size_t i = 0; i < kMostKnobs; ++i) {
@@ -266,7 +264,8 @@ std::vector<CudnnConfig> list_configs(const CudnnTarget& target, const CudnnDesc
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     std::vector<CudnnDescriptor> configs = engine_configs(target, graph, mode);
     Longs engines;
-    for (const CudnnDescriptor& config : configs) engines.push_back(index_of(engine_of(config)));
+    for (const CudnnDescriptor& config : configs)
+      engines.push_back(engine_index(engine_of(config)));
     for (const size_t i : spread_over_engines(engines, kInARow)) {
       CudnnConfig config = described(std::move(configs[i]));
       // The fallback mode repeats some configurations.

@@ -15,6 +15,8 @@
 
 namespace stoker {
 
+using Longs = std::vector<int64_t>;  // of a descriptor's attribute
+
 void check_cudnn(cudnnStatus_t status, const char* call);
 
 class CudnnDescriptor {

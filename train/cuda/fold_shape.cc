@@ -3,8 +3,8 @@
 namespace stoker {
 namespace {
 
-constexpr int kLeastKernel = 5;  // 3x3 taps of 8 channels are hardly more than 2x2 of 16
-constexpr int kMultiple = 8;     // of channels, for matrix units
+constexpr int kLeastKernel = 5;   // 3x3 taps of 8 channels are hardly more than 2x2 of 16
+constexpr int kFoldMultiple = 8;  // of channels, for matrix units
 
 struct FoldedAxis {
   int size = 0, kernel = 0, padding = 0, shift = 0;
@@ -33,7 +33,7 @@ std::optional<FoldedShape> fold(const ConvShape& s) {
   if (!rows || !columns) return std::nullopt;
   FoldedShape shape{s, s, {columns->shift, rows->shift}};
   ConvShape& folded = shape.folded;
-  folded.in_channels = (4 * s.read_channels + kMultiple - 1) / kMultiple * kMultiple;
+  folded.in_channels = (4 * s.read_channels + kFoldMultiple - 1) / kFoldMultiple * kFoldMultiple;
   folded.read_channels = 0;
   folded.in_height = rows->size;
   folded.in_width = columns->size;

@@ -8,19 +8,22 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kAlignment = 256;  // of buffers, see DeviceOps
+constexpr int64_t kFoldAlignment = 256;  // of buffers, see DeviceOps
 
 int64_t type_bytes(const ConvShape& s) { return s.type == Precision::bf16 ? 2 : 4; }
 
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t workspace_aligned(int64_t bytes) {
+  return (bytes + kFoldAlignment - 1) / kFoldAlignment * kFoldAlignment;
+}
 
 int64_t pixel_bytes(const ConvShape& s) {
-  return aligned(int64_t{s.rows} * s.in_height * s.in_width * s.in_channels * type_bytes(s));
+  return workspace_aligned(int64_t{s.rows} * s.in_height * s.in_width * s.in_channels *
+                           type_bytes(s));
 }
 
 int64_t weight_bytes(const ConvShape& s) {
-  return aligned(int64_t{s.out_channels} * s.kernel.height * s.kernel.width * s.in_channels *
-                 type_bytes(s));
+  return workspace_aligned(int64_t{s.out_channels} * s.kernel.height * s.kernel.width *
+                           s.in_channels * type_bytes(s));
 }
 
 class FoldedConv final : public DeviceConv {

@@ -6,7 +6,7 @@
 namespace stoker {
 namespace {
 
-void check(cublasStatus_t status, const char* call) {
+void check_cublas(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw std::runtime_error(std::string("cuBLASLt: ") + call + ": " +
                            cublasLtGetStatusString(status));
@@ -16,35 +16,35 @@ cudaDataType_t type_of(Precision precision) {
   return precision == Precision::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-struct Layout {
-  Layout(Precision type, int64_t rows, int64_t columns, int64_t stride) {
-    check(cublasLtMatrixLayoutCreate(&layout, type_of(type), static_cast<uint64_t>(rows),
-                                     static_cast<uint64_t>(columns), stride),
-          "cublasLtMatrixLayoutCreate");
-  }
-  ~Layout() { cublasLtMatrixLayoutDestroy(layout); }
-  Layout(const Layout&) = delete;
-  Layout& operator=(const Layout&) = delete;
-  cublasLtMatrixLayout_t layout = nullptr;
-};
-
 }  // namespace
 
 struct CudaLinear::Plan {
+  struct Layout {
+    Layout(Precision type, int64_t rows, int64_t columns, int64_t stride) {
+      check_cublas(cublasLtMatrixLayoutCreate(&layout, type_of(type), static_cast<uint64_t>(rows),
+                                              static_cast<uint64_t>(columns), stride),
+                   "cublasLtMatrixLayoutCreate");
+    }
+    ~Layout() { cublasLtMatrixLayoutDestroy(layout); }
+    Layout(const Layout&) = delete;
+    Layout& operator=(const Layout&) = delete;
+    cublasLtMatrixLayout_t layout = nullptr;
+  };
+
   explicit Plan(const Product& p)
       : product(p),
         a(p.type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.stride_a),
         b(p.type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.stride_b),
         d(p.result, p.m, p.n, p.stride_d) {
     // CUBLAS_COMPUTE_32F does not use TF32 for fp32 operands.
-    check(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-          "cublasLtMatmulDescCreate");
+    check_cublas(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+                 "cublasLtMatmulDescCreate");
     const cublasOperation_t op_a = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t op_b = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check(
+    check_cublas(
         cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a),
         "cublasLtMatmulDescSetAttribute");
-    check(
+    check_cublas(
         cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b),
         "cublasLtMatmulDescSetAttribute");
   }
@@ -59,7 +59,7 @@ struct CudaLinear::Plan {
 };
 
 CudaLinear::CudaLinear(cudaStream_t stream) : stream_(stream) {
-  check(cublasLtCreate(&handle_), "cublasLtCreate");
+  check_cublas(cublasLtCreate(&handle_), "cublasLtCreate");
 }
 
 CudaLinear::~CudaLinear() {
@@ -73,7 +73,7 @@ const CudaLinear::Plan& CudaLinear::plan(const Product& product) {
   }
   auto made = std::make_unique<Plan>(product);
   cublasLtMatmulPreference_t wish = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&wish), "cublasLtMatmulPreferenceCreate");
+  check_cublas(cublasLtMatmulPreferenceCreate(&wish), "cublasLtMatmulPreferenceCreate");
   const auto bytes = static_cast<size_t>(kLinearWorkspaceBytes);
   cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
                                        sizeof bytes);
@@ -98,10 +98,10 @@ void CudaLinear::multiply(const Product& product, float alpha, const void* a, co
                           void* d, void* workspace) {
   const Plan& p = plan(product);
   const float beta = 0;
-  check(cublasLtMatmul(handle_, p.operation, &alpha, a, p.a.layout, b, p.b.layout, &beta, d,
-                       p.d.layout, d, p.d.layout, &p.algorithm, workspace,
-                       static_cast<size_t>(kLinearWorkspaceBytes), stream_),
-        "cublasLtMatmul");
+  check_cublas(cublasLtMatmul(handle_, p.operation, &alpha, a, p.a.layout, b, p.b.layout, &beta, d,
+                              p.d.layout, d, p.d.layout, &p.algorithm, workspace,
+                              static_cast<size_t>(kLinearWorkspaceBytes), stream_),
+               "cublasLtMatmul");
 }
 
 // A row-major (rows, columns) matrix is a column-major (columns, rows) matrix.

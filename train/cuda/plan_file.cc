@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 // The first line: this title, the version, and the checksum of everything that follows.
 constexpr std::string_view kTitle = "stoker conv plans ";
 constexpr std::string_view kVersion = "1 ";
-constexpr uintmax_t kMostBytes = uintmax_t{1} << 24;  // a larger file is not ours
+constexpr uintmax_t kMostPlanBytes = uintmax_t{1} << 24;  // a larger file is not ours
 
 // Moves the text up to `end` to `piece` and removes `end` too; returns false without an `end`.
 bool take_until(std::string_view& text, char end, std::string_view& piece) {
@@ -56,14 +56,14 @@ PlanLines parse(std::string_view text) {
   return read;
 }
 
-std::string text_of(const PlanLine& line) { return line.question + '\t' + line.answer + '\n'; }
+std::string line_text(const PlanLine& line) { return line.question + '\t' + line.answer + '\n'; }
 
 std::string sealed(const std::string& text) {
   return std::string(kTitle) + std::string(kVersion) + to_hex(fnv1a(text)) + '\n' + text;
 }
 
 std::string compiled_path(const std::string& path, const PlanLine& line) {
-  return (fs::path(path).parent_path() / ("conv-plan-" + to_hex(fnv1a(text_of(line))) + ".bin"))
+  return (fs::path(path).parent_path() / ("conv-plan-" + to_hex(fnv1a(line_text(line))) + ".bin"))
       .string();
 }
 
@@ -81,7 +81,7 @@ PlanLines read_plan_file(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) return {};
   try {
-    if (fs::is_regular_file(status) && fs::file_size(path) > kMostBytes) return {{}, "damaged"};
+    if (fs::is_regular_file(status) && fs::file_size(path) > kMostPlanBytes) return {{}, "damaged"};
     return parse(read_whole_file(path));
   } catch (const std::exception& problem) {
     return {{}, problem.what()};
@@ -98,7 +98,7 @@ void add_plan_lines(const std::string& path, const std::vector<PlanLine>& lines)
     all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(kMostPlanLines));
   }
   std::string text;
-  for (const PlanLine& line : all) text += text_of(line);
+  for (const PlanLine& line : all) text += line_text(line);
   write_whole(path, sealed(text));
 }
 
@@ -106,15 +106,15 @@ std::optional<std::string> read_compiled_plan(const std::string& path, const Pla
   try {
     const std::string content = read_whole_file(compiled_path(path, line));
     std::string_view text = content;
-    if (!unseal(text).empty() || !text.starts_with(text_of(line))) return std::nullopt;
-    return std::string(text.substr(text_of(line).size()));
+    if (!unseal(text).empty() || !text.starts_with(line_text(line))) return std::nullopt;
+    return std::string(text.substr(line_text(line).size()));
   } catch (const std::runtime_error&) {
     return std::nullopt;
   }
 }
 
 void write_compiled_plan(const std::string& path, const PlanLine& line, const std::string& plan) {
-  write_whole(compiled_path(path, line), sealed(text_of(line) + plan));
+  write_whole(compiled_path(path, line), sealed(line_text(line) + plan));
 }
 
 }  // namespace stoker

@@ -3,9 +3,9 @@
 namespace stoker {
 namespace {
 
-class ConcatSteps final : public DeviceSteps {
+class DeviceConcatSteps final : public DeviceSteps {
  public:
-  explicit ConcatSteps(int index) : index_(index) {}
+  explicit DeviceConcatSteps(int index) : index_(index) {}
 
   void build_forward(DevicePlanBuilder& builder) override {
     struct Part {
@@ -67,7 +67,7 @@ class ConcatSteps final : public DeviceSteps {
 }  // namespace
 
 std::unique_ptr<DeviceSteps> make_device_concat(int index) {
-  return std::make_unique<ConcatSteps>(index);
+  return std::make_unique<DeviceConcatSteps>(index);
 }
 
 }  // namespace stoker

@@ -4,9 +4,9 @@
 namespace stoker {
 namespace {
 
-class DropoutSteps final : public DeviceSteps {
+class DeviceDropoutSteps final : public DeviceSteps {
  public:
-  explicit DropoutSteps(int index) : index_(index) {}
+  explicit DeviceDropoutSteps(int index) : index_(index) {}
 
   void build_forward(DevicePlanBuilder& builder) override {
     const int x = builder.value(builder.node(index_).input);
@@ -45,7 +45,7 @@ class DropoutSteps final : public DeviceSteps {
 }  // namespace
 
 std::unique_ptr<DeviceSteps> make_device_dropout(int index) {
-  return std::make_unique<DropoutSteps>(index);
+  return std::make_unique<DeviceDropoutSteps>(index);
 }
 
 }  // namespace stoker

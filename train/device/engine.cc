@@ -12,9 +12,8 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
-
-const EngineOptions& checked(const NetSpec& net, const Device& device, const EngineOptions& o) {
+const EngineOptions& checked_for_device(const NetSpec& net, const Device& device,
+                                        const EngineOptions& o) {
   require_options(device.name() + ": engine", net, o);
   return o;
 }
@@ -43,7 +42,7 @@ DeviceEngine::DeviceEngine(const NetSpec& net, const EngineOptions& options,
                            const DeviceTuning& tuning, Device& device,
                            const DeviceOpsFactory& make_ops)
     : net_(net),
-      options_(checked(net, device, options)),
+      options_(checked_for_device(net, device, options)),
       tuning_(tuning),
       parameter_table_(parameter_table(net)),
       layout_(net, device_fusion(tuning)),

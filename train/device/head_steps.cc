@@ -4,9 +4,9 @@ namespace stoker {
 namespace {
 
 // A linear layer and its loss. Logits and loss are always fp32.
-class HeadSteps final : public DeviceSteps {
+class DeviceHeadSteps final : public DeviceSteps {
  public:
-  explicit HeadSteps(int index) : index_(index) {}
+  explicit DeviceHeadSteps(int index) : index_(index) {}
 
   void build_forward(DevicePlanBuilder& builder) override {
     describe(builder);
@@ -40,8 +40,6 @@ class HeadSteps final : public DeviceSteps {
   }
 
  private:
-  static constexpr int64_t kFloat = sizeof(float);
-
   int64_t weight_count() const { return static_cast<int64_t>(shape_.classes) * shape_.features; }
   int64_t bytes(const DevicePlanBuilder& builder) const {
     return builder.value_bytes(builder.node(index_).input) +
@@ -107,7 +105,7 @@ class HeadSteps final : public DeviceSteps {
 }  // namespace
 
 std::unique_ptr<DeviceSteps> make_device_head(int index) {
-  return std::make_unique<HeadSteps>(index);
+  return std::make_unique<DeviceHeadSteps>(index);
 }
 
 }  // namespace stoker

@@ -11,14 +11,13 @@ namespace stoker {
 namespace {
 
 constexpr int kPieces = static_cast<int>(DevicePiece::count);
-constexpr int64_t kFloat = sizeof(float);
 
-int64_t aligned(int64_t bytes) {
+int64_t device_aligned(int64_t bytes) {
   constexpr int64_t kAlignment = 256;
   return round_up(bytes, kAlignment);
 }
 
-int64_t bytes_of(const auto& list) { return static_cast<int64_t>(list.size() * sizeof(list[0])); }
+int64_t list_bytes(const auto& list) { return static_cast<int64_t>(list.size() * sizeof(list[0])); }
 
 int64_t logit_bytes(const ExecutionPlan& plan, int rows) {
   const int64_t classes = plan.nodes.back().shape.channels;
@@ -43,14 +42,14 @@ void add_batch_pieces(const EngineOptions& options, const GradientLayout& layout
     sizes[DevicePiece::row_targets] = sizes[DevicePiece::row_weights] * layout.net().classes;
   }
   sizes[DevicePiece::row_position] = sizeof(int64_t);
-  sizes[DevicePiece::conv_chunks] = bytes_of(layout.chunks(kChunkNumbers, true));
+  sizes[DevicePiece::conv_chunks] = list_bytes(layout.chunks(kChunkNumbers, true));
 }
 
 }  // namespace
 
 int64_t DeviceEngineSizes::allocated() const {
   int64_t sum = 0;
-  for (const int64_t each : bytes) sum += aligned(each);
+  for (const int64_t each : bytes) sum += device_aligned(each);
   return sum;
 }
 
@@ -61,7 +60,7 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
   const int64_t parameters = layout.parameter_numbers();
   sizes[DevicePiece::parameters] = parameters * kFloat;
   sizes[DevicePiece::statistics] = layout.statistics_numbers() * kFloat;
-  sizes.average_bytes = aligned(parameters * kFloat) + layout.statistics_numbers() * kFloat;
+  sizes.average_bytes = device_aligned(parameters * kFloat) + layout.statistics_numbers() * kFloat;
   if (options.batches) {
     const TensorPrecisions held = tensor_precisions(options.precision, kDevicePrecision);
     if (held.activations == Precision::bf16) sizes[DevicePiece::weights] = parameters * 2;
@@ -82,9 +81,9 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
   }
   sizes[DevicePiece::gradients] = layout.numbers() * kFloat;
   if (options.batches) add_batch_pieces(options, layout, sizes);
-  sizes[DevicePiece::chunks] = bytes_of(layout.chunks(kChunkNumbers));
+  sizes[DevicePiece::chunks] = list_bytes(layout.chunks(kChunkNumbers));
   sizes[DevicePiece::statistic_channels] =
-      bytes_of(layout.statistic_channels(options.micro_batch_size));
+      list_bytes(layout.statistic_channels(options.micro_batch_size));
   sizes[DevicePiece::rates] =
       static_cast<int64_t>(sizeof(DeviceRates) + layout.tensors().size() * sizeof(DeviceRate));
   sizes[DevicePiece::verdict] = sizeof(UpdateVerdict);
@@ -160,7 +159,7 @@ DeviceEngineMemory::DeviceEngineMemory(const NetSpec& net, const EngineOptions& 
   int64_t next = 0;
   for (int piece = 0; piece < kPieces; ++piece) {
     offsets_[piece] = next;
-    next += aligned(sizes.bytes[piece]);
+    next += device_aligned(sizes.bytes[piece]);
   }
   const int64_t free = ops.free_bytes();
   std::string reason;

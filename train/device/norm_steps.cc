@@ -4,7 +4,7 @@
 namespace stoker {
 namespace {
 
-NormReplicas meet(DeviceNormExchange& norms, int rank, int step) {
+NormReplicas meet_replicas(DeviceNormExchange& norms, int rank, int step) {
   const DeviceNormExchange::Numbers all = norms.meet(rank, step);
   return {all.floats, all.stride, norms.ranks()};
 }
@@ -44,7 +44,7 @@ class NormSteps final : public DeviceSteps {
                      const NormForward a = forward_of(run, use);
                      if (!training) return ops->norm_inference(shape_, a);
                      if (norms == nullptr) return ops->norm_training(shape_, a);
-                     ops->norm_united(shape_, a, meet(*norms, rank, index_));
+                     ops->norm_united(shape_, a, meet_replicas(*norms, rank, index_));
                    });
   }
 
@@ -87,7 +87,7 @@ class NormSteps final : public DeviceSteps {
                     rank = builder.options().rank, ops = builder.ops()](const DeviceRun& run) {
                      const NormBackward a = backward_of(run, use);
                      if (norms == nullptr) return ops->norm_backward(shape_, a);
-                     ops->norm_backward_united(shape_, a, meet(*norms, rank, -index_));
+                     ops->norm_backward_united(shape_, a, meet_replicas(*norms, rank, -index_));
                    });
     for (const int buffer : incoming) builder.release(buffer);
   }

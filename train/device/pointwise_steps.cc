@@ -3,9 +3,9 @@
 namespace stoker {
 namespace {
 
-class ActivationSteps final : public DeviceSteps {
+class DeviceActivationSteps final : public DeviceSteps {
  public:
-  explicit ActivationSteps(int index) : index_(index) {}
+  explicit DeviceActivationSteps(int index) : index_(index) {}
 
   void build_forward(DevicePlanBuilder& builder) override {
     const int x = builder.value(builder.node(index_).input);
@@ -39,9 +39,9 @@ class ActivationSteps final : public DeviceSteps {
   const int index_;
 };
 
-class AddSteps final : public DeviceSteps {
+class DeviceAddSteps final : public DeviceSteps {
  public:
-  explicit AddSteps(int index) : index_(index) {}
+  explicit DeviceAddSteps(int index) : index_(index) {}
 
   void build_forward(DevicePlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
@@ -87,11 +87,11 @@ int append_activation_back(DevicePlanBuilder& builder, int index, int dy) {
 }
 
 std::unique_ptr<DeviceSteps> make_device_activation(int index) {
-  return std::make_unique<ActivationSteps>(index);
+  return std::make_unique<DeviceActivationSteps>(index);
 }
 
 std::unique_ptr<DeviceSteps> make_device_add(int index) {
-  return std::make_unique<AddSteps>(index);
+  return std::make_unique<DeviceAddSteps>(index);
 }
 
 }  // namespace stoker

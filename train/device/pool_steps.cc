@@ -3,9 +3,9 @@
 namespace stoker {
 namespace {
 
-class PoolSteps final : public DeviceSteps {
+class DevicePoolSteps final : public DeviceSteps {
  public:
-  explicit PoolSteps(int index) : index_(index) {}
+  explicit DevicePoolSteps(int index) : index_(index) {}
 
   void build_forward(DevicePlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
@@ -69,9 +69,9 @@ class PoolSteps final : public DeviceSteps {
   int taps_ = -1;  // buffer
 };
 
-class PadSteps final : public DeviceSteps {
+class DevicePadSteps final : public DeviceSteps {
  public:
-  explicit PadSteps(int index) : index_(index) {}
+  explicit DevicePadSteps(int index) : index_(index) {}
 
   void build_forward(DevicePlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
@@ -119,11 +119,11 @@ class PadSteps final : public DeviceSteps {
 }  // namespace
 
 std::unique_ptr<DeviceSteps> make_device_pool(int index) {
-  return std::make_unique<PoolSteps>(index);
+  return std::make_unique<DevicePoolSteps>(index);
 }
 
 std::unique_ptr<DeviceSteps> make_device_pad(int index) {
-  return std::make_unique<PadSteps>(index);
+  return std::make_unique<DevicePadSteps>(index);
 }
 
 }  // namespace stoker

@@ -8,7 +8,6 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
 // Large enough that a state needs few copies, small enough to stay pinned for the engine's
 // lifetime.
 constexpr int64_t kTransferBytes = int64_t{4} << 20;

@@ -39,7 +39,7 @@ int64_t convolution_weights(const GradientLayout& layout) {
 
 std::vector<DeviceTraffic> planned_traffic(const NetSpec& net, const EngineOptions& options,
                                            const DeviceTuning& tuning) {
-  constexpr int64_t kFloat = sizeof(float), kBf16 = 2;
+  constexpr int64_t kBf16 = 2;
   const GradientLayout layout(net, device_fusion(tuning));
   const PlanOptions planned = plan_options(options, device_fusion(tuning), true);
   const ExecutionPlan plan = build_device_program(net, planned, tuning, layout, nullptr).plan;

@@ -11,6 +11,8 @@
 
 namespace stoker {
 
+constexpr int64_t kFloat = sizeof(float);  // bytes
+
 struct ImageShape {
   int rows = 0, height = 0, width = 0;
   int channels = 3;  // of the output

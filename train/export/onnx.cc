@@ -19,7 +19,7 @@ using Integers = std::vector<int64_t>;
 
 constexpr int64_t kIrVersion = 8, kOpset = 17;
 constexpr int64_t kFloatType = 1, kIntegerType = 7;  // TensorProto.DataType
-constexpr size_t kMostBytes = size_t{1} << 31;
+constexpr size_t kMostModelBytes = size_t{1} << 31;
 
 ProtobufWriter attribute(const std::string& name, const Integers& values) {
   ProtobufWriter out;
@@ -56,7 +56,7 @@ ProtobufWriter tensor(const std::string& name, const Integers& shape, int64_t ty
 }
 
 template <typename Number>
-std::string_view bytes_of(std::span<const Number> values) {
+std::string_view raw_data(std::span<const Number> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
@@ -145,7 +145,7 @@ class OnnxGraph {
   }
 
   std::string floats(const std::string& name, const Integers& shape, std::span<const float> v) {
-    graph_.message(5, tensor(name, shape, kFloatType, bytes_of(v)));
+    graph_.message(5, tensor(name, shape, kFloatType, raw_data(v)));
     return name;
   }
   std::string constant(const Integers& shape, const std::vector<float>& values) {
@@ -154,7 +154,7 @@ class OnnxGraph {
   std::string integers(const Integers& values) {
     const std::string name = "constant" + std::to_string(count_++);
     graph_.message(5, tensor(name, {static_cast<int64_t>(values.size())}, kIntegerType,
-                             bytes_of(std::span<const int64_t>(values))));
+                             raw_data(std::span<const int64_t>(values))));
     return name;
   }
 
@@ -315,7 +315,7 @@ std::string onnx_bytes(const NetSpec& net, const LoadedModel& loaded) {
   add_metadata(model, "classes", nlohmann::json(loaded.info.class_names).dump());
   add_metadata(model, "mean", nlohmann::json(recipe.mean).dump());
   add_metadata(model, "stddev", nlohmann::json(recipe.stddev).dump());
-  if (model.bytes().size() >= kMostBytes) {
+  if (model.bytes().size() >= kMostModelBytes) {
     throw std::runtime_error("ONNX: the model has " + std::to_string(model.bytes().size()) +
                              " bytes, and the format holds 2 GiB");
   }

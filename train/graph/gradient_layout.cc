@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-int64_t aligned(int64_t count) { return round_up(count, GradientLayout::kTensorAlignment); }
+int64_t tensor_aligned(int64_t count) { return round_up(count, GradientLayout::kTensorAlignment); }
 
 }  // namespace
 
@@ -29,18 +29,18 @@ GradientLayout::GradientLayout(const NetSpec& net, const FusionRules& rules)
       tensor.count = info.count / conv_extents(net, info).in * input_channels;
     }
     tensors_.push_back(tensor);
-    moments_ = aligned(tensor.offset + tensor.count);
+    moments_ = tensor_aligned(tensor.offset + tensor.count);
   }
   statistics_numbers_ = total_count(statistics_);
-  metrics_ = aligned(moments_ + statistics_numbers_);
-  numbers_ = aligned(metrics_ + kStepMetrics);
+  metrics_ = tensor_aligned(moments_ + statistics_numbers_);
+  numbers_ = tensor_aligned(metrics_ + kStepMetrics);
 }
 
 std::vector<LayoutGap> GradientLayout::gaps() const {
   std::vector<LayoutGap> gaps;
   for (const LayoutTensor& tensor : tensors_) {
     const int64_t end = tensor.offset + tensor.count;
-    if (end < aligned(end)) gaps.push_back({end, aligned(end) - end});
+    if (end < tensor_aligned(end)) gaps.push_back({end, tensor_aligned(end) - end});
   }
   return gaps;
 }

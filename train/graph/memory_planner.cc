@@ -6,9 +6,9 @@
 namespace stoker {
 namespace {
 
-int64_t aligned(int64_t bytes) { return round_up(bytes, kArenaAlignment); }
+int64_t arena_aligned(int64_t bytes) { return round_up(bytes, kArenaAlignment); }
 
-bool meet(const BufferLife& a, const BufferLife& b) {
+bool lives_meet(const BufferLife& a, const BufferLife& b) {
   return a.first_step <= b.last_step && b.first_step <= a.last_step;
 }
 
@@ -43,11 +43,12 @@ BufferPlan plan_memory(std::span<const BufferLife> buffers) {
   std::vector<size_t> placed;
   std::vector<Range> taken;
   for (const size_t index : order) {
-    const int64_t bytes = aligned(buffers[index].bytes);
+    const int64_t bytes = arena_aligned(buffers[index].bytes);
     taken.clear();
     for (const size_t other : placed) {
-      if (!meet(buffers[index], buffers[other])) continue;
-      taken.push_back({plan.offsets[other], plan.offsets[other] + aligned(buffers[other].bytes)});
+      if (!lives_meet(buffers[index], buffers[other])) continue;
+      taken.push_back(
+          {plan.offsets[other], plan.offsets[other] + arena_aligned(buffers[other].bytes)});
     }
     std::sort(taken.begin(), taken.end(),
               [](const Range& a, const Range& b) { return a.begin < b.begin; });

@@ -11,7 +11,7 @@ namespace {
 // multiples of it, and therefore the planner's offsets are too.
 constexpr int64_t kBufferAlignment = 256;
 
-[[noreturn]] void broken(const char* what) {
+[[noreturn]] void broken_plan(const char* what) {
   std::fprintf(stderr, "stoker: broken execution plan: %s\n", what);
   std::abort();
 }
@@ -47,7 +47,7 @@ int PlanBuilder::new_buffer(int64_t bytes) {
 }
 
 int PlanBuilder::read(int buffer) {
-  if (!written_[buffer]) broken("a buffer is read before a step has written it");
+  if (!written_[buffer]) broken_plan("a buffer is read before a step has written it");
   next_.reads.push_back(buffer);
   return buffer;
 }
@@ -72,14 +72,14 @@ int PlanBuilder::define_value_over(int index, int buffer) {
 }
 
 int PlanBuilder::value(int index) {
-  if (values_[index] < 0) broken("a value is read before it is defined");
+  if (values_[index] < 0) broken_plan("a value is read before it is defined");
   return read(values_[index]);
 }
 
 std::vector<int> PlanBuilder::take_gradient(int index, size_t most) {
   std::vector<int> buffers = std::move(contributions_[index]);
   contributions_[index].clear();
-  if (buffers.empty()) broken("a gradient is taken to which nobody contributed");
+  if (buffers.empty()) broken_plan("a gradient is taken to which nobody contributed");
   while (buffers.size() > most) {
     const int a = read(buffers.back());
     buffers.pop_back();

@@ -24,7 +24,7 @@ const std::map<std::string, Model>& models() {
   return all;
 }
 
-const Model& model_of(const std::string& name) {
+const Model& known_model(const std::string& name) {
   const auto found = models().find(name);
   if (found != models().end()) return found->second;
   throw std::invalid_argument(
@@ -40,7 +40,7 @@ std::vector<std::string> list_models() {
 }
 
 NetSpec make_net(const std::string& name, Size input, int classes, const ModelOptions& options) {
-  const Model& model = model_of(name);
+  const Model& model = known_model(name);
   const std::vector<int>& widths = options.widths.empty() ? model.widths : options.widths;
   if (widths.size() != model.widths.size()) {
     throw std::invalid_argument(fmt::format("model '{}' takes {} widths, not {}", name,
@@ -55,6 +55,6 @@ NetSpec make_net(const std::string& name, Size input, int classes, const ModelOp
   }
 }
 
-Recipe default_recipe(const std::string& model) { return model_of(model).recipe(model); }
+Recipe default_recipe(const std::string& model) { return known_model(model).recipe(model); }
 
 }  // namespace stoker

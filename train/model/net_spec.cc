@@ -59,14 +59,14 @@ NodeShape windowed(const NetSpec& net, size_t index, const NodeShape& in, int ch
           windows(net, index, {n.kernel.width, n.stride, n.padding.width, n.ceil}, in.width)};
 }
 
-std::string text_of(const NodeShape& s) {
+std::string shape_text(const NodeShape& s) {
   return std::to_string(s.channels) + "x" + std::to_string(s.height) + "x" +
          std::to_string(s.width);
 }
 
 NodeShape added(const NetSpec& net, size_t index, const NodeShape& a, const NodeShape& b) {
   if (a.channels != b.channels || a.height != b.height || a.width != b.width) {
-    reject(net, index, "cannot add " + text_of(a) + " and " + text_of(b));
+    reject(net, index, "cannot add " + shape_text(a) + " and " + shape_text(b));
   }
   return a;
 }
@@ -76,7 +76,7 @@ NodeShape concatenated(const NetSpec& net, size_t index, const std::vector<NodeS
   for (const int input : net.nodes[index].more_inputs) {
     const NodeShape& more = shapes[input];
     if (more.height != out.height || more.width != out.width) {
-      reject(net, index, "cannot concatenate " + text_of(out) + " and " + text_of(more));
+      reject(net, index, "cannot concatenate " + shape_text(out) + " and " + shape_text(more));
     }
     out.channels += more.channels;
   }
@@ -88,7 +88,7 @@ NodeShape convolved(const NetSpec& net, size_t index, const NodeShape& in) {
   if (node.flat && (node.kernel.height != in.height || node.kernel.width != in.width)) {
     reject(net, index,
            "a fully connected layer over " + std::to_string(node.kernel.width) + "x" +
-               std::to_string(node.kernel.height) + " pixels gets " + text_of(in));
+               std::to_string(node.kernel.height) + " pixels gets " + shape_text(in));
   }
   return windowed(net, index, in, node.out_channels);
 }

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-void require(bool ok, const char* field, double value, const char* rule) {
+void require_optimizer(bool ok, const char* field, double value, const char* rule) {
   if (ok && std::isfinite(value)) return;
   throw InvalidField("recipe", field, fmt::format(" is {:.10g}, but must be {}", value, rule));
 }
@@ -55,20 +55,20 @@ double OptimizerSpec::effective_learning_rate(int batch) const {
 }
 
 void OptimizerSpec::validate() const {
-  require(learning_rate >= 0, "learning_rate", learning_rate, ">= 0");
-  require(lr_ref_batch >= 0, "lr_ref_batch", lr_ref_batch, ">= 0");
-  require(is_share(momentum), "momentum", momentum, "in [0, 1)");
-  require(!nesterov || momentum > 0, "momentum", momentum, "> 0 with nesterov");
-  require(weight_decay >= 0, "weight_decay", weight_decay, ">= 0");
+  require_optimizer(learning_rate >= 0, "learning_rate", learning_rate, ">= 0");
+  require_optimizer(lr_ref_batch >= 0, "lr_ref_batch", lr_ref_batch, ">= 0");
+  require_optimizer(is_share(momentum), "momentum", momentum, "in [0, 1)");
+  require_optimizer(!nesterov || momentum > 0, "momentum", momentum, "> 0 with nesterov");
+  require_optimizer(weight_decay >= 0, "weight_decay", weight_decay, ">= 0");
   for (const auto& [key, factor] : rate_factors) {
-    require(factor >= 0, "rate_factors", factor, ">= 0");
+    require_optimizer(factor >= 0, "rate_factors", factor, ">= 0");
   }
-  require(norm_bias_factor > 0, "norm_bias_factor", norm_bias_factor, "> 0");
-  require(is_share(beta1), "beta1", beta1, "in [0, 1)");
-  require(is_share(beta2), "beta2", beta2, "in [0, 1)");
-  require(epsilon > 0, "epsilon", epsilon, "> 0");
-  require(trust > 0, "trust", trust, "> 0");
-  require(clip_norm >= 0, "clip_norm", clip_norm, ">= 0");
+  require_optimizer(norm_bias_factor > 0, "norm_bias_factor", norm_bias_factor, "> 0");
+  require_optimizer(is_share(beta1), "beta1", beta1, "in [0, 1)");
+  require_optimizer(is_share(beta2), "beta2", beta2, "in [0, 1)");
+  require_optimizer(epsilon > 0, "epsilon", epsilon, "> 0");
+  require_optimizer(trust > 0, "trust", trust, "> 0");
+  require_optimizer(clip_norm >= 0, "clip_norm", clip_norm, ">= 0");
   if (decoupled && kind != OptimizerKind::sgd) {
     throw InvalidField(
         "recipe", "decoupled",

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMaxBatch = 1 << 24;  // the Loader's limit for one device
 
-void require(bool ok, const char* field, double value, const char* rule) {
+void require_recipe(bool ok, const char* field, double value, const char* rule) {
   if (ok && std::isfinite(value)) return;
   throw InvalidField("recipe", field, fmt::format(" is {:.10g}, but must be {}", value, rule));
 }
@@ -35,16 +35,17 @@ void Recipe::set_epochs(double value) {
 }
 
 void Recipe::validate() const {
-  require(epochs > 0 && epochs <= 1e6, "epochs", epochs, "in (0, 1e6]");
-  require(batch >= 1 && batch <= kMaxBatch, "batch", batch, "1 to 2^24");
-  require(micro_batch_size >= 1, "micro_batch_size", micro_batch_size, ">= 1");
-  require(input == train.output && input == eval.output, "input (width)", input.width,
-          "the output of both augmentations: use set_input()");
-  require(label_smoothing >= 0 && label_smoothing < 1, "label_smoothing", label_smoothing,
-          "in [0, 1)");
-  require(average.every >= 1, "average.every", average.every, ">= 1");
-  require(average.decay >= 0 && average.decay < 1, "average.decay", average.decay, "in [0, 1)");
-  require(average.ramp >= 0, "average.ramp", average.ramp, ">= 0");
+  require_recipe(epochs > 0 && epochs <= 1e6, "epochs", epochs, "in (0, 1e6]");
+  require_recipe(batch >= 1 && batch <= kMaxBatch, "batch", batch, "1 to 2^24");
+  require_recipe(micro_batch_size >= 1, "micro_batch_size", micro_batch_size, ">= 1");
+  require_recipe(input == train.output && input == eval.output, "input (width)", input.width,
+                 "the output of both augmentations: use set_input()");
+  require_recipe(label_smoothing >= 0 && label_smoothing < 1, "label_smoothing", label_smoothing,
+                 "in [0, 1)");
+  require_recipe(average.every >= 1, "average.every", average.every, ">= 1");
+  require_recipe(average.decay >= 0 && average.decay < 1, "average.decay", average.decay,
+                 "in [0, 1)");
+  require_recipe(average.ramp >= 0, "average.ramp", average.ramp, ">= 0");
   for (const auto& [field, spec] : {std::pair("train", &train), std::pair("eval", &eval)}) {
     if (spec->views() == 1) continue;
     throw InvalidField("recipe", field,
@@ -54,10 +55,10 @@ void Recipe::validate() const {
   if (eval.mix.on()) {
     throw InvalidField("recipe", "eval.mix", " is on, but only rows for training are mixed");
   }
-  require(whiten_bias_epochs >= 0, "whiten_bias_epochs", whiten_bias_epochs, ">= 0");
-  require(eval_views == 1 || eval_views == 2 || eval_views == 6, "eval_views", eval_views,
-          "1, 2 or 6");
-  for (const float value : stddev) require(value > 0, "stddev", value, "> 0");
+  require_recipe(whiten_bias_epochs >= 0, "whiten_bias_epochs", whiten_bias_epochs, ">= 0");
+  require_recipe(eval_views == 1 || eval_views == 2 || eval_views == 6, "eval_views", eval_views,
+                 "1, 2 or 6");
+  for (const float value : stddev) require_recipe(value > 0, "stddev", value, "> 0");
   optimizer.validate();
   schedule.validate();
   train.validate();

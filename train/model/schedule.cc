@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMaxEpochs = 1e6;  // as in Recipe::validate()
 
-void require(bool ok, const char* field, double value, const char* rule) {
+void require_schedule(bool ok, const char* field, double value, const char* rule) {
   if (ok) return;
   throw InvalidField("schedule", field, fmt::format(" is {:g}, but must be {}", value, rule));
 }
@@ -46,29 +46,30 @@ double triangle_factor(const ScheduleSpec& spec, int64_t step, int64_t total_ste
 }  // namespace
 
 void ScheduleSpec::validate() const {
-  require(warmup_epochs >= 0 && warmup_epochs <= kMaxEpochs, "warmup_epochs", warmup_epochs,
-          "in [0, 1e6]");
-  require(warmup_steps >= 0, "warmup_steps", static_cast<double>(warmup_steps), ">= 0");
-  require(warmup_steps == 0 || warmup_epochs == 0, "warmup_steps",
-          static_cast<double>(warmup_steps), "0 where `warmup_epochs` is not");
-  require(warmup_start >= 0 && warmup_start <= 1, "warmup_start", warmup_start, "in [0, 1]");
-  require(start >= 0 && start <= 1, "start", start, "in [0, 1]");
-  require(end >= 0 && end <= 1, "end", end, "in [0, 1]");
-  require(peak > 0 && peak < 1, "peak", peak, "in (0, 1)");
-  require(gamma > 0 && gamma <= 1, "gamma", gamma, "in (0, 1]");
+  require_schedule(warmup_epochs >= 0 && warmup_epochs <= kMaxEpochs, "warmup_epochs",
+                   warmup_epochs, "in [0, 1e6]");
+  require_schedule(warmup_steps >= 0, "warmup_steps", static_cast<double>(warmup_steps), ">= 0");
+  require_schedule(warmup_steps == 0 || warmup_epochs == 0, "warmup_steps",
+                   static_cast<double>(warmup_steps), "0 where `warmup_epochs` is not");
+  require_schedule(warmup_start >= 0 && warmup_start <= 1, "warmup_start", warmup_start,
+                   "in [0, 1]");
+  require_schedule(start >= 0 && start <= 1, "start", start, "in [0, 1]");
+  require_schedule(end >= 0 && end <= 1, "end", end, "in [0, 1]");
+  require_schedule(peak > 0 && peak < 1, "peak", peak, "in (0, 1)");
+  require_schedule(gamma > 0 && gamma <= 1, "gamma", gamma, "in (0, 1]");
   double previous = 0;
   for (const double milestone : milestones) {
-    require(milestone > previous && milestone < 1, "milestones", milestone,
-            "an ascending share of the run in (0, 1)");
+    require_schedule(milestone > previous && milestone < 1, "milestones", milestone,
+                     "an ascending share of the run in (0, 1)");
     previous = milestone;
   }
   if (kind == ScheduleKind::step && milestones.empty()) {
     throw InvalidField("schedule", "milestones", " are none, so that the rate would never fall");
   }
   if (kind == ScheduleKind::triangle) {
-    require(warmup_epochs == 0, "warmup_epochs", warmup_epochs, "0 with triangle");
-    require(warmup_steps == 0, "warmup_steps", static_cast<double>(warmup_steps),
-            "0 with triangle");
+    require_schedule(warmup_epochs == 0, "warmup_epochs", warmup_epochs, "0 with triangle");
+    require_schedule(warmup_steps == 0, "warmup_steps", static_cast<double>(warmup_steps),
+                     "0 with triangle");
   }
 }
 

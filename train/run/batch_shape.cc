@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-void require(bool ok, const std::string& problem) {
+void require_batch_shape(bool ok, const std::string& problem) {
   if (!ok) throw InvalidField("train", "batch", problem);
 }
 
@@ -32,7 +32,7 @@ void cut_into_micro_batches(const TrainOptions& options, ReplicaShape& shape) {
   const int micro_batch = largest_divisor(rows, wanted);
   const int step = wanted * shape.all_replicas * shape.parts;
   const int fewer = recipe.batch / step * step;
-  require(
+  require_batch_shape(
       is_near(micro_batch, wanted),
       fmt::format(
           ": {} samples on {} devices are {} each, which do not divide into micro-batches of {} "
@@ -63,7 +63,7 @@ ReplicaShape cut_batch(const TrainOptions& options, int processes) {
   shape.parts = options.accumulate;
   const int batch = options.recipe.batch;
   const int64_t shares = int64_t{shape.all_replicas} * shape.parts;
-  require(
+  require_batch_shape(
       batch % shares == 0,
       fmt::format(": the global batch of {} does not divide over {} devices{}", batch,
                   shape.all_replicas,

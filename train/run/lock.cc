@@ -25,7 +25,7 @@ constexpr int kTries = 100;      // a try fails only if another process has just
 
 std::string lock_path(const std::string& folder) { return folder + "/lock.json"; }
 
-std::string host_name() {
+std::string this_host() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   return name;
@@ -49,7 +49,7 @@ int64_t start_ticks(int64_t process) {
   return std::strtoll(field.c_str(), nullptr, 10);
 }
 
-std::string text_of(const LockHolder& holder) {
+std::string holder_text(const LockHolder& holder) {
   const nlohmann::ordered_json json = {{"process", holder.process},
                                        {"host", holder.host},
                                        {"since", holder.since},
@@ -70,14 +70,14 @@ LockHolder read_holder(const std::string& path) {
   }
 }
 
-[[noreturn]] void refuse(const std::string& folder) {
+[[noreturn]] void refuse_folder(const std::string& folder) {
   const LockHolder holder = read_holder(lock_path(folder));
   if (holder.process == 0) throw std::runtime_error(folder + ": in use by another process");
   throw std::runtime_error(fmt::format("{}: in use by process {} on {} since {}", folder,
                                        holder.process, holder.host, holder.since));
 }
 
-[[noreturn]] void fail(const std::string& what, const std::string& path) {
+[[noreturn]] void fail_to_lock(const std::string& what, const std::string& path) {
   throw std::runtime_error("cannot " + what + " " + path + ": " + std::strerror(errno));
 }
 
@@ -113,7 +113,7 @@ void refuse_by_file(const std::string& folder, const std::string& path) {
 LockHolder this_process() {
   LockHolder holder;
   holder.process = getpid();
-  holder.host = host_name();
+  holder.host = this_host();
   holder.since = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)));
   holder.boot = first_line("/proc/sys/kernel/random/boot_id");
   holder.start_ticks = start_ticks(holder.process);
@@ -129,19 +129,19 @@ bool may_live(const LockHolder& holder) {
 RunLock::RunLock(const std::string& folder) : path_(lock_path(folder)) {
   for (int tries = 0; tries < kTries; ++tries) {
     handle_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
-    if (handle_ < 0) fail("write", path_);
+    if (handle_ < 0) fail_to_lock("write", path_);
     struct flock lock = whole_file();
     try {
       if (fcntl(handle_, F_OFD_SETLK, &lock) != 0) {
-        if (!has_no_locks(errno)) refuse(folder);
+        if (!has_no_locks(errno)) refuse_folder(folder);
         refuse_by_file(folder, path_);
       }
       // If the previous holder has removed the file meanwhile, this lock is on a deleted file.
       if (is_same_file(handle_, path_)) {
-        const std::string text = text_of(this_process());
+        const std::string text = holder_text(this_process());
         if (ftruncate(handle_, 0) != 0 ||
             pwrite(handle_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-          fail("write", path_);
+          fail_to_lock("write", path_);
         }
         return;
       }
@@ -166,7 +166,7 @@ void RunLock::require_free(const std::string& folder) {
   struct flock lock = whole_file();
   const int error = fcntl(handle, F_OFD_GETLK, &lock) == 0 ? 0 : errno;
   close(handle);
-  if (error == 0 && lock.l_type != F_UNLCK) refuse(folder);
+  if (error == 0 && lock.l_type != F_UNLCK) refuse_folder(folder);
   if (has_no_locks(error)) refuse_by_file(folder, path);
 }
 

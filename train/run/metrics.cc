@@ -35,15 +35,15 @@ double median(std::vector<double> values) {
 }
 
 // Formats a number for JSON and CSV; JSON has no NaN.
-std::string number(double value) {
+std::string number_or_null(double value) {
   return std::isfinite(value) ? fmt::format("{:.9g}", value) : "null";
 }
 
 // Returns the fields of an evaluation.
 std::vector<std::pair<const char*, std::string>> eval_fields(const EvalResult& eval) {
-  return {{"eval_loss", number(eval.loss)},
-          {"eval_top1", number(eval.top1)},
-          {"eval_top5", number(eval.top5)},
+  return {{"eval_loss", number_or_null(eval.loss)},
+          {"eval_top1", number_or_null(eval.top1)},
+          {"eval_top5", number_or_null(eval.top5)},
           {"eval_samples", std::to_string(eval.samples)}};
 }
 
@@ -93,18 +93,18 @@ void trim(const std::string& path, size_t header_lines, Stays stays) {
   keep_lines(path, lines);
 }
 
-[[noreturn]] void fail(const std::string& path) {
+[[noreturn]] void fail_to_write(const std::string& path) {
   throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
 }
 
-void open(std::ofstream& file, const std::string& path) {
+void open_to_append(std::ofstream& file, const std::string& path) {
   file.open(path, std::ios::app);
-  if (!file) fail(path);
+  if (!file) fail_to_write(path);
 }
 
 void append(std::ofstream& file, const std::string& line, const std::string& path) {
   file << line << '\n' << std::flush;
-  if (!file) fail(path);
+  if (!file) fail_to_write(path);
 }
 
 }  // namespace
@@ -144,8 +144,8 @@ MetricsLog::MetricsLog(const std::string& folder, int64_t steps_done) {
   trim_jsonl(json_path_, steps_done);
   trim(csv_path_, 1, [&](const std::string& line) { return csv_row_stays(line, steps_done); });
   const bool fresh = fs::file_size(csv_path_) == 0;
-  open(json_, json_path_);
-  open(csv_, csv_path_);
+  open_to_append(json_, json_path_);
+  open_to_append(csv_, csv_path_);
   if (fresh) append(csv_, fmt::format("{}", fmt::join(kColumns, ",")), csv_path_);
 }
 
@@ -153,14 +153,15 @@ void MetricsLog::add(const StepReport& report) {
   write({{"kind", "step"},
          {"epoch", std::to_string(report.epoch)},
          {"step", std::to_string(report.step)},
-         {"epochs_done", number(report.epoch + static_cast<double>(report.step_in_epoch) /
-                                                   static_cast<double>(report.steps_per_epoch))},
-         {"loss", number(report.loss)},
-         {"accuracy", number(report.accuracy)},
-         {"learning_rate", number(report.learning_rate)},
-         {"images_per_second", number(report.images_per_second)},
-         {"jitter", number(report.jitter)},
-         {"feed_wait_share", number(report.feed_wait_share)},
+         {"epochs_done",
+          number_or_null(report.epoch + static_cast<double>(report.step_in_epoch) /
+                                            static_cast<double>(report.steps_per_epoch))},
+         {"loss", number_or_null(report.loss)},
+         {"accuracy", number_or_null(report.accuracy)},
+         {"learning_rate", number_or_null(report.learning_rate)},
+         {"images_per_second", number_or_null(report.images_per_second)},
+         {"jitter", number_or_null(report.jitter)},
+         {"feed_wait_share", number_or_null(report.feed_wait_share)},
          {"bad_samples", std::to_string(report.bad_samples)},
          {"gradient_bytes_sent", std::to_string(report.traffic.gradients_sent)},
          {"gradient_bytes_received", std::to_string(report.traffic.gradients_received)},
@@ -172,21 +173,21 @@ void MetricsLog::add(const EpochReport& report) {
   Row row = {{"kind", "epoch"},
              {"epoch", std::to_string(report.epoch)},
              {"step", std::to_string(report.step)},
-             {"epochs_done", number(report.epochs_done)},
-             {"loss", number(report.loss)},
-             {"accuracy", number(report.accuracy)},
-             {"images_per_second", number(report.images_per_second)},
-             {"jitter", number(report.jitter)},
-             {"feed_wait_share", number(report.feed_wait_share)},
-             {"seconds", number(report.seconds)}};
+             {"epochs_done", number_or_null(report.epochs_done)},
+             {"loss", number_or_null(report.loss)},
+             {"accuracy", number_or_null(report.accuracy)},
+             {"images_per_second", number_or_null(report.images_per_second)},
+             {"jitter", number_or_null(report.jitter)},
+             {"feed_wait_share", number_or_null(report.feed_wait_share)},
+             {"seconds", number_or_null(report.seconds)}};
   if (report.eval) {
     const Row eval = eval_fields(*report.eval);
     row.insert(row.end(), eval.begin(), eval.end());
   }
   if (const auto spread = top1_spread(report.replicas)) {
-    row.insert(row.end(), {{"eval_top1_deviation", number(spread->deviation)},
-                           {"eval_top1_lowest", number(spread->lowest)},
-                           {"eval_top1_highest", number(spread->highest)}});
+    row.insert(row.end(), {{"eval_top1_deviation", number_or_null(spread->deviation)},
+                           {"eval_top1_lowest", number_or_null(spread->lowest)},
+                           {"eval_top1_highest", number_or_null(spread->highest)}});
   }
   write(row);
   for (size_t i = 0; i < report.replicas.size(); ++i) {
@@ -195,8 +196,8 @@ void MetricsLog::add(const EpochReport& report) {
                {"replica", std::to_string(i)},
                {"epoch", std::to_string(report.epoch)},
                {"step", std::to_string(report.step)},
-               {"loss", number(replica.loss)},
-               {"accuracy", number(replica.accuracy)}};
+               {"loss", number_or_null(replica.loss)},
+               {"accuracy", number_or_null(replica.accuracy)}};
     if (replica.eval) {
       const Row eval = eval_fields(*replica.eval);
       own.insert(own.end(), eval.begin(), eval.end());

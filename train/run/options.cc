@@ -14,25 +14,26 @@
 namespace stoker {
 namespace {
 
-void require(bool ok, const std::string& field, const std::string& problem) {
+void require_option(bool ok, const std::string& field, const std::string& problem) {
   if (!ok) throw InvalidField("train", field, problem);
 }
 
 void require_not_negative(int64_t value, const std::string& field) {
-  require(value >= 0, field, fmt::format(": {} is negative", value));
+  require_option(value >= 0, field, fmt::format(": {} is negative", value));
 }
 
 // Whether the net has batch norms is seen where engines are made.
 void require_replicas_that_meet(const TrainOptions& options) {
   const std::string field = "sync_batch_norm";
-  require(sends_gradients(options.reduce), field,
-          fmt::format(" is on, but with reduce {} replicas exchange nothing",
-                      to_string(options.reduce)));
+  require_option(sends_gradients(options.reduce), field,
+                 fmt::format(" is on, but with reduce {} replicas exchange nothing",
+                             to_string(options.reduce)));
   const int processes = options.processes ? options.processes->size() : 1;
-  require(processes == 1, field,
-          fmt::format(" is on, but only replicas of one process synchronise batch norms, and these "
-                      "are {} processes; take --devices cpu:N or cuda:all in one",
-                      processes));
+  require_option(
+      processes == 1, field,
+      fmt::format(" is on, but only replicas of one process synchronise batch norms, and these "
+                  "are {} processes; take --devices cpu:N or cuda:all in one",
+                  processes));
 }
 
 }  // namespace
@@ -40,18 +41,20 @@ void require_replicas_that_meet(const TrainOptions& options) {
 TrainOptions complete_options(TrainOptions options) {
   options.recipe.validate();
   if (!options.devices.empty()) options.replicas = static_cast<int>(options.devices.size());
-  require(options.replicas >= 1, "devices", fmt::format(": {} is below 1", options.replicas));
-  require(options.accumulate >= 1, "accumulate",
-          fmt::format(": {} is below 1", options.accumulate));
-  require(options.keep_checkpoints >= 1, "keep_checkpoints",
-          fmt::format(": {} is below 1", options.keep_checkpoints));
+  require_option(options.replicas >= 1, "devices",
+                 fmt::format(": {} is below 1", options.replicas));
+  require_option(options.accumulate >= 1, "accumulate",
+                 fmt::format(": {} is below 1", options.accumulate));
+  require_option(options.keep_checkpoints >= 1, "keep_checkpoints",
+                 fmt::format(": {} is below 1", options.keep_checkpoints));
   require_not_negative(options.bucket_bytes, "bucket_bytes");
   require_not_negative(measure_hooks(options).resident_bytes, "resident_bytes");
-  require(options.eval_every_epochs >= 0, "eval_every_epochs",
-          fmt::format(": {:g} is negative", options.eval_every_epochs));
-  require(options.grad_wire == GradWire::fp32 || sends_gradients(options.reduce), "grad_wire",
-          fmt::format(" is {}, but with reduce {} no gradients travel",
-                      to_string(options.grad_wire), to_string(options.reduce)));
+  require_option(options.eval_every_epochs >= 0, "eval_every_epochs",
+                 fmt::format(": {:g} is negative", options.eval_every_epochs));
+  require_option(options.grad_wire == GradWire::fp32 || sends_gradients(options.reduce),
+                 "grad_wire",
+                 fmt::format(" is {}, but with reduce {} no gradients travel",
+                             to_string(options.grad_wire), to_string(options.reduce)));
   if (options.sync_batch_norm) require_replicas_that_meet(options);
   const int cores = usable_cores(options.local_processes);
   if (options.threads <= 0) options.threads = cores;

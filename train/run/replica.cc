@@ -14,18 +14,19 @@ namespace {
 constexpr int kMaxReplicas = 256;
 constexpr std::string_view kGpu = "cuda";
 
-[[noreturn]] void refuse(const std::string& text) {
+[[noreturn]] void refuse_devices(const std::string& text) {
   throw std::invalid_argument(fmt::format(
       "devices: '{}' is none of cpu:N, cuda:all, cuda:0,1, cuda:0*2 (up to {} replicas)", text,
       kMaxReplicas));
 }
 
 // Parses all of `digits`; refuses anything else.
-int number(std::string_view digits, int low, const std::string& text) {
+int number_of_list(std::string_view digits, int low, const std::string& text) {
   int value = 0;
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc() || stop != end || value < low || value > kMaxReplicas) refuse(text);
+  if (error != std::errc() || stop != end || value < low || value > kMaxReplicas)
+    refuse_devices(text);
   return value;
 }
 
@@ -44,13 +45,13 @@ std::vector<std::string> listed_gpus(std::string_view list, const std::string& t
     const size_t comma = list.find(',');
     const std::string_view item = list.substr(0, comma);
     const size_t star = item.find('*');
-    const int times = star == item.npos ? 1 : number(item.substr(star + 1), 1, text);
-    const std::string name = fmt::format("cuda:{}", number(item.substr(0, star), 0, text));
+    const int times = star == item.npos ? 1 : number_of_list(item.substr(star + 1), 1, text);
+    const std::string name = fmt::format("cuda:{}", number_of_list(item.substr(0, star), 0, text));
     names.insert(names.end(), static_cast<size_t>(times), name);
     if (comma == list.npos) break;
     list.remove_prefix(comma + 1);
   }
-  if (names.size() > kMaxReplicas) refuse(text);
+  if (names.size() > kMaxReplicas) refuse_devices(text);
   return names;
 }
 
@@ -62,11 +63,11 @@ std::vector<std::string> parse_devices(const std::string& text, int local_rank, 
   const std::string list = colon == text.npos ? "" : text.substr(colon + 1);
   if (kind == "cpu") {
     std::vector<std::string> names;
-    const int count = colon == text.npos ? 1 : number(list, 1, text);
+    const int count = colon == text.npos ? 1 : number_of_list(list, 1, text);
     for (int i = 0; i < count; ++i) names.push_back(fmt::format("cpu:{}", i));
     return names;
   }
-  if (kind != kGpu || (colon != text.npos && list.empty())) refuse(text);
+  if (kind != kGpu || (colon != text.npos && list.empty())) refuse_devices(text);
   std::vector<std::string> names =
       colon == text.npos || list == "all" ? all_gpus() : listed_gpus(list, text);
   const auto count = static_cast<int>(names.size());

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kRateWindow = 100;  // number of steps over which a StepReport's rate is the median
 
-double share(int64_t part, int64_t whole) {
+double share_of_time(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
@@ -83,7 +83,7 @@ void RunReport::report_step(int64_t steps_done, double learning_rate, int64_t ba
   report.learning_rate = learning_rate;
   report.images_per_second = rate.images_per_second;
   report.jitter = rate.jitter;
-  report.feed_wait_share = share(interval_times_.wait_ns, interval_times_.total_ns);
+  report.feed_wait_share = share_of_time(interval_times_.wait_ns, interval_times_.total_ns);
   if (rate.images_per_second > 0) {
     report.eta_seconds = static_cast<double>((setup_.end_step - steps_done)) *
                          setup_.options.recipe.batch / rate.images_per_second;
@@ -121,7 +121,7 @@ EpochReport RunReport::epoch_report(int64_t steps_done,
   report.accuracy = mean(totals.top1, totals.weight_sum);
   report.images_per_second = rate.images_per_second;
   report.jitter = rate.jitter;
-  report.feed_wait_share = share(epoch_times_.wait_ns, epoch_times_.total_ns);
+  report.feed_wait_share = share_of_time(epoch_times_.wait_ns, epoch_times_.total_ns);
   report.seconds = models.front().epoch.seconds;
   if (!setup_.independent() || !setup_.processes.is_rank0()) return report;
   for (const ModelProgress& model : models) {
@@ -146,7 +146,7 @@ void RunReport::add_rates(TrainResult& result) const {
   const Rate rate = run_rate_.rate();
   result.images_per_second = rate.images_per_second;
   result.jitter = rate.jitter;
-  result.feed_wait_share = share(run_times_.wait_ns, run_times_.total_ns);
+  result.feed_wait_share = share_of_time(run_times_.wait_ns, run_times_.total_ns);
   result.train_seconds = seconds(run_times_.total_ns);
   result.traffic = per_replica(run_traffic_);
 }

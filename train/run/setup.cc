@@ -22,7 +22,7 @@
 namespace stoker {
 namespace {
 
-ModelInfo model_of(const Recipe& recipe, const Source& train, const Source* eval) {
+ModelInfo model_info_of(const Recipe& recipe, const Source& train, const Source* eval) {
   ModelInfo info;
   info.recipe = recipe;
   const Answers answers = answers_of(train);
@@ -59,7 +59,7 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   shape = cut_batch(options, processes.size());
   note(shape.notes);
   options.recipe.micro_batch_size = shape.micro_batch_size;
-  model = model_of(options.recipe, train, eval);
+  model = model_info_of(options.recipe, train, eval);
   const std::string unmoved = unmoved_targets(train, options.recipe.train);
   if (!unmoved.empty()) note({unmoved});
   net = model.net();
@@ -98,7 +98,7 @@ void TrainSetup::restore_wire(TrainState& state) {
 }
 
 void TrainSetup::choose_largest_batch(const EngineFactory& make_engine) {
-  const ModelInfo info = model_of(options.recipe, train, eval);
+  const ModelInfo info = model_info_of(options.recipe, train, eval);
   const NetSpec planned = info.net();
   const int shares = processes.size() * options.replicas * options.accumulate;
   BatchChoice choice = choose_batch(

@@ -127,3 +127,6 @@ std::unique_ptr<Method> make_stock_turbo() { return std::make_unique<StockTurbo>
 std::string libjpeg_version() { return "libjpeg-turbo " STOKER_TEXT(LIBJPEG_TURBO_VERSION); }
 
 }  // namespace stoker::peers
+
+#undef STOKER_TEXT
+#undef STOKER_QUOTE

@@ -18,8 +18,8 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{32} << 20;  // of a broadcast
-constexpr auto kPause = std::chrono::microseconds(50);
+constexpr size_t kNcclPieceBytes = size_t{32} << 20;  // of a broadcast
+constexpr auto kNcclPause = std::chrono::microseconds(50);
 constexpr int kPollsPerLook = 200;  // checks the other ranks' state about every 10 ms
 
 class Group final : public NcclGroup {
@@ -42,8 +42,8 @@ class Group final : public NcclGroup {
   int cuda_ordinal() const override { return device_->cuda_ordinal(); }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
-    for (size_t at = 0; at < bytes.size(); at += kPieceBytes) {
-      const auto piece = bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at));
+    for (size_t at = 0; at < bytes.size(); at += kNcclPieceBytes) {
+      const auto piece = bytes.subspan(at, std::min(kNcclPieceBytes, bytes.size() - at));
       Transfer& transfer = idle(piece.size());
       std::byte* on_device = transfer.device->data();
       if (rank_ == root) upload(transfer, piece);
@@ -143,7 +143,7 @@ class Group final : public NcclGroup {
                        rank_, size_, static_cast<long long>(notice.waited().count()));
         }
       }
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kNcclPause);
     }
     link_->check_others();  // an aborted transfer also ends
     std::copy_n(transfer.pinned->data(), transfer.target.size(), transfer.target.begin());

@@ -15,9 +15,9 @@ namespace stoker {
 namespace {
 
 constexpr int64_t kChunkFloats = 128 << 10;
-constexpr int kBuffers = 4;  // chunks from the start of their receive to the end of their send
-constexpr int kAhead = 2;    // of these: chunks that are received in advance
-constexpr int64_t kBlockFloats = 1024;  // per accumulator, in the first-level cache
+constexpr int kChainBuffers = 4;  // chunks from the start of their receive to the end of their send
+constexpr int kAhead = 2;         // of these: chunks that are received in advance
+constexpr int64_t kChainBlockFloats = 1024;  // per accumulator, in the first-level cache
 
 // The messages of one all-reduce, received and sent by the thread of local rank 0.
 class Chain {
@@ -39,15 +39,17 @@ class Chain {
   bool last() const { return group_.rank() == group_.size() - 1; }
   std::span<float> result(int64_t chunk) const { return cut(result_, chunk, chunk); }
   // Holds the sum of the processes before, later including this one.
-  std::span<float> buffer(int64_t chunk) const { return cut(buffers_, chunk % kBuffers, chunk); }
+  std::span<float> buffer(int64_t chunk) const {
+    return cut(buffers_, chunk % kChainBuffers, chunk);
+  }
 
   // Waits until the chunk's buffer holds the sum of the processes before; in process 0, until it is
   // free.
   void begin(int64_t chunk) {
     if (!is_rank0()) {
       group_.wait(prefixes_[chunk]);
-    } else if (chunk >= kBuffers) {
-      group_.wait(onward_[chunk - kBuffers]);
+    } else if (chunk >= kChainBuffers) {
+      group_.wait(onward_[chunk - kChainBuffers]);
     }
   }
 
@@ -64,7 +66,7 @@ class Chain {
     }
     const int64_t next = chunk + kAhead;
     if (is_rank0() || next >= chunks_) return;
-    if (!last() && next >= kBuffers) group_.wait(onward_[next - kBuffers]);
+    if (!last() && next >= kChainBuffers) group_.wait(onward_[next - kChainBuffers]);
     prefixes_.push_back(group_.receive(group_.rank() - 1, bytes(buffer(next))));
   }
 
@@ -72,7 +74,8 @@ class Chain {
     if (!last()) {
       const int64_t from = is_rank0() ? 0 : std::max<int64_t>(chunks_ - lag_, 0);
       for (int64_t chunk = from; chunk < chunks_; ++chunk) pass_back(chunk);
-      for (int64_t chunk = std::max<int64_t>(chunks_ - kBuffers, 0); chunk < chunks_; ++chunk) {
+      for (int64_t chunk = std::max<int64_t>(chunks_ - kChainBuffers, 0); chunk < chunks_;
+           ++chunk) {
         group_.wait(onward_[chunk]);
       }
     }
@@ -103,7 +106,7 @@ class Chain {
 class ProcessCollective final : public JoinedCollective {
  public:
   ProcessCollective(MessageGroup& group, int local)
-      : JoinedCollective(group, local), group_(group), buffers_(kBuffers * kChunkFloats) {}
+      : JoinedCollective(group, local), group_(group), buffers_(kChainBuffers * kChunkFloats) {}
 
   void all_reduce(int rank, std::span<const float* const> buffers,
                   std::span<float> result) override {
@@ -133,9 +136,9 @@ class ProcessCollective final : public JoinedCollective {
     const std::span<float> target = chain.last() ? chain.result(chunk) : so_far;
     const auto count = static_cast<int64_t>(so_far.size());
     const int64_t end = count * (rank + 1) / local();
-    std::array<float, kBlockFloats> sum;
-    for (int64_t at = count * rank / local(); at < end; at += kBlockFloats) {
-      const int64_t block = std::min(kBlockFloats, end - at);
+    std::array<float, kChainBlockFloats> sum;
+    for (int64_t at = count * rank / local(); at < end; at += kChainBlockFloats) {
+      const int64_t block = std::min(kChainBlockFloats, end - at);
       bool empty = chain.is_rank0();
       if (!empty) std::copy_n(so_far.data() + at, block, sum.data());
       for (const Call& call : calls()) {

@@ -34,7 +34,7 @@ std::string value_of(const Environment& environment, const std::string& name) {
   return found == environment.end() ? "" : found->second;
 }
 
-std::optional<int> number(const Environment& environment, const char* name) {
+std::optional<int> environment_number(const Environment& environment, const char* name) {
   const std::string text = name ? value_of(environment, name) : "";
   if (text.empty()) return std::nullopt;
   int value = 0;
@@ -63,7 +63,8 @@ void require_below(const char* what, int value, const char* of, int limit) {
 
 // Returns nothing if the launcher has set none of its variables.
 std::optional<Launch> read(const Environment& environment, const Names& names) {
-  const auto rank = number(environment, names.rank), world = number(environment, names.world);
+  const auto rank = environment_number(environment, names.rank),
+             world = environment_number(environment, names.world);
   if (!rank && !world) return std::nullopt;
   if (!rank) incomplete(names, names.world, *world, names.rank);
   if (!world) incomplete(names, names.rank, *rank, names.world);
@@ -72,8 +73,8 @@ std::optional<Launch> read(const Environment& environment, const Names& names) {
   launch.rank = *rank;
   launch.world = *world;
   launch.by = names.by;
-  const auto local = number(environment, names.local_rank);
-  const auto local_world = number(environment, names.local_world);
+  const auto local = environment_number(environment, names.local_rank);
+  const auto local_world = environment_number(environment, names.local_world);
   if (names.local_world && local && !local_world) {
     incomplete(names, names.local_rank, *local, names.local_world);
   }
@@ -113,7 +114,7 @@ std::optional<Launch> read_srun(const Environment& environment) {
   if (value_of(environment, kSrun.world).empty()) return std::nullopt;  // not in a step
   std::optional<Launch> launch = read(environment, kSrun);
   const auto local = tasks_on_node(value_of(environment, "SLURM_STEP_TASKS_PER_NODE"),
-                                   number(environment, "SLURM_NODEID").value_or(0));
+                                   environment_number(environment, "SLURM_NODEID").value_or(0));
   if (local) {
     require_below("SLURM_LOCALID", launch->local_rank, "SLURM_STEP_TASKS_PER_NODE", *local);
     launch->local_world = *local;
@@ -160,9 +161,9 @@ Launch find_launch(const Environment& environment) {
   const bool elastic = !value_of(environment, "TORCHELASTIC_RUN_ID").empty();
   Launch launch = torch ? reconcile(*torch, around, elastic) : around.value_or(Launch{});
   launch.master_address = value_of(environment, "MASTER_ADDR");
-  launch.master_port = number(environment, "MASTER_PORT").value_or(0);
+  launch.master_port = environment_number(environment, "MASTER_PORT").value_or(0);
   launch.meeting_address = meeting_address(environment, launch);
-  const int tasks = number(environment, "SLURM_NTASKS").value_or(1);
+  const int tasks = environment_number(environment, "SLURM_NTASKS").value_or(1);
   if (launch.by.empty() && tasks > 1) {
     launch.note = fmt::format(
         "the Slurm job has {} tasks, but srun did not start this process: it trains alone", tasks);

@@ -33,7 +33,7 @@ namespace {
 
 constexpr int kDataTag = 1, kAbortTag = 2, kWaitTag = 3;
 constexpr int kEagerTests = 200;  // tests before the first pause
-constexpr auto kPause = std::chrono::microseconds(50);
+constexpr auto kMpiPause = std::chrono::microseconds(50);
 // The most time for the other processes to receive a failure, and then to print it before the
 // launcher ends them.
 constexpr auto kHearing = std::chrono::seconds(5);
@@ -52,7 +52,7 @@ std::string host_name() {
   return name;
 }
 
-void check(int code, const char* what) {
+void check_mpi(int code, const char* what) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
@@ -64,11 +64,12 @@ class MpiGroup final : public MessageGroup {
  public:
   MpiGroup() {
     int provided = 0;
-    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided),
+              "MPI_Init_thread");
     if (provided < MPI_THREAD_SERIALIZED) {
       throw std::runtime_error("MPI: this library was built without support for threads");
     }
-    check(MPI_Comm_dup(MPI_COMM_WORLD, &world_), "MPI_Comm_dup");
+    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &world_), "MPI_Comm_dup");
     MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(world_, &rank_);
     MPI_Comm_size(world_, &size_);
@@ -76,9 +77,9 @@ class MpiGroup final : public MessageGroup {
     hosts_.resize(static_cast<size_t>(size_));
     HostName own{};
     host_name().copy(own.data(), own.size() - 1);
-    check(MPI_Allgather(own.data(), sizeof own, MPI_CHAR, hosts_.data(), sizeof own, MPI_CHAR,
-                        world_),
-          "MPI_Allgather");
+    check_mpi(MPI_Allgather(own.data(), sizeof own, MPI_CHAR, hosts_.data(), sizeof own, MPI_CHAR,
+                            world_),
+              "MPI_Allgather");
   }
   ~MpiGroup() override {
     if (!finished_) abort("it left before the end");
@@ -92,15 +93,17 @@ class MpiGroup final : public MessageGroup {
   Ticket send(int to, std::span<const std::byte> bytes) override {
     MPI_Request request;
     const MutexLock lock(mutex_);
-    check(MPI_Isend(bytes.data(), count(bytes.size()), MPI_BYTE, to, kDataTag, world_, &request),
-          "MPI_Isend");
+    check_mpi(
+        MPI_Isend(bytes.data(), count(bytes.size()), MPI_BYTE, to, kDataTag, world_, &request),
+        "MPI_Isend");
     return keep(request);
   }
   Ticket receive(int from, std::span<std::byte> bytes) override {
     MPI_Request request;
     const MutexLock lock(mutex_);
-    check(MPI_Irecv(bytes.data(), count(bytes.size()), MPI_BYTE, from, kDataTag, world_, &request),
-          "MPI_Irecv");
+    check_mpi(
+        MPI_Irecv(bytes.data(), count(bytes.size()), MPI_BYTE, from, kDataTag, world_, &request),
+        "MPI_Irecv");
     return keep(request);
   }
 
@@ -111,7 +114,7 @@ class MpiGroup final : public MessageGroup {
       if (tests < kEagerTests) {
         sched_yield();
       } else {
-        std::this_thread::sleep_for(kPause);
+        std::this_thread::sleep_for(kMpiPause);
         waited.look();
       }
     }
@@ -131,12 +134,12 @@ class MpiGroup final : public MessageGroup {
 
   void finish() override {
     finished_ = true;
-    check(MPI_Barrier(world_), "MPI_Barrier");
+    check_mpi(MPI_Barrier(world_), "MPI_Barrier");
     const MutexLock lock(mutex_);
     hear_waits();  // so that no message is left in MPI
-    check(MPI_Waitall(static_cast<int>(told_.size()), told_.data(), MPI_STATUSES_IGNORE),
-          "MPI_Waitall");
-    check(MPI_Finalize(), "MPI_Finalize");
+    check_mpi(MPI_Waitall(static_cast<int>(told_.size()), told_.data(), MPI_STATUSES_IGNORE),
+              "MPI_Waitall");
+    check_mpi(MPI_Finalize(), "MPI_Finalize");
   }
 
  private:
@@ -226,7 +229,7 @@ class MpiGroup final : public MessageGroup {
     const MutexLock lock(mutex_);
     hear();
     int done = 0;
-    check(MPI_Test(&requests_.at(ticket), &done, MPI_STATUS_IGNORE), "MPI_Test");
+    check_mpi(MPI_Test(&requests_.at(ticket), &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done) {
       requests_.erase(ticket);
       return true;
@@ -240,17 +243,18 @@ class MpiGroup final : public MessageGroup {
     for (;;) {
       int there = 0;
       MPI_Status status;
-      check(MPI_Iprobe(MPI_ANY_SOURCE, kWaitTag, world_, &there, &status), "MPI_Iprobe");
+      check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kWaitTag, world_, &there, &status), "MPI_Iprobe");
       if (!there) break;
       char news = 0;
-      check(MPI_Recv(&news, 1, MPI_CHAR, status.MPI_SOURCE, kWaitTag, world_, MPI_STATUS_IGNORE),
-            "MPI_Recv");
+      check_mpi(
+          MPI_Recv(&news, 1, MPI_CHAR, status.MPI_SOURCE, kWaitTag, world_, MPI_STATUS_IGNORE),
+          "MPI_Recv");
       heard_[static_cast<size_t>(status.MPI_SOURCE)] =
           news == kWaits ? Clock::now() : Clock::time_point{};
     }
     std::erase_if(told_, [](MPI_Request& request) {
       int done = 0;
-      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
       return done != 0;
     });
   }
@@ -260,13 +264,14 @@ class MpiGroup final : public MessageGroup {
     if (!failure_.empty()) return;
     int there = 0;
     MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, kAbortTag, world_, &there, &status), "MPI_Iprobe");
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kAbortTag, world_, &there, &status), "MPI_Iprobe");
     if (!there) return;
     int length = 0;
     MPI_Get_count(&status, MPI_CHAR, &length);
     std::string text(static_cast<size_t>(length), '\0');
-    check(MPI_Recv(text.data(), length, MPI_CHAR, status.MPI_SOURCE, kAbortTag, world_, &status),
-          "MPI_Recv");
+    check_mpi(
+        MPI_Recv(text.data(), length, MPI_CHAR, status.MPI_SOURCE, kAbortTag, world_, &status),
+        "MPI_Recv");
     failure_ = text;
   }
 
@@ -282,7 +287,7 @@ class MpiGroup final : public MessageGroup {
     int heard = 0;
     while (!heard && Clock::now() < end) {
       MPI_Testall(static_cast<int>(sends.size()), sends.data(), &heard, MPI_STATUSES_IGNORE);
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kMpiPause);
     }
     if (heard) std::this_thread::sleep_for(kSaying);
   }
@@ -313,7 +318,7 @@ void show_mpi_to_its_components() {
   dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
 }
 
-std::unique_ptr<ProcessGroup> open() {
+std::unique_ptr<ProcessGroup> open_group() {
   show_mpi_to_its_components();
   return std::make_unique<MpiGroup>();
 }
@@ -327,7 +332,7 @@ std::string library() {
   return all.substr(0, all.find_first_of(",\n"));
 }
 
-constexpr MpiPlugin kPlugin = {kMpiPluginVersion, library, open};
+constexpr MpiPlugin kPlugin = {kMpiPluginVersion, library, open_group};
 
 }  // namespace
 }  // namespace stoker

@@ -5,13 +5,13 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{64} << 20;
+constexpr size_t kTreePieceBytes = size_t{64} << 20;
 
-std::span<const std::byte> bytes_of(const int64_t& value) {
+std::span<const std::byte> count_bytes(const int64_t& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-std::span<std::byte> bytes_of(int64_t& value) {
+std::span<std::byte> count_bytes(int64_t& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
@@ -20,8 +20,8 @@ std::span<std::byte> bytes_of(int64_t& value) {
 // A binomial tree: in round k each process that has the bytes sends them to the one 2^k further.
 void MessageGroup::broadcast(std::span<std::byte> bytes, int root) {
   const int me = (rank() - root + size()) % size();
-  for (size_t at = 0; at < bytes.size(); at += kPieceBytes) {
-    const auto piece = bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at));
+  for (size_t at = 0; at < bytes.size(); at += kTreePieceBytes) {
+    const auto piece = bytes.subspan(at, std::min(kTreePieceBytes, bytes.size() - at));
     std::vector<Ticket> sends;
     for (int distance = 1; distance < size(); distance *= 2) {
       if (me < distance && me + distance < size()) {
@@ -58,7 +58,7 @@ void broadcast(ProcessGroup& group, std::span<std::byte> bytes, int root) {
 std::vector<int64_t> all_gather(ProcessGroup& group, int64_t value) {
   std::vector<int64_t> values(static_cast<size_t>(group.size()));
   group.end_all_gather(
-      group.start_all_gather(bytes_of(value), std::as_writable_bytes(std::span(values))));
+      group.start_all_gather(count_bytes(value), std::as_writable_bytes(std::span(values))));
   return values;
 }
 
@@ -72,7 +72,7 @@ namespace {
 std::vector<std::vector<std::byte>> gather(MessageGroup& group, std::span<const std::byte> bytes) {
   const int64_t count = static_cast<int64_t>(bytes.size());
   if (group.rank() != 0) {
-    const auto size = group.send(0, bytes_of(count));
+    const auto size = group.send(0, count_bytes(count));
     if (count > 0) group.wait(group.send(0, bytes));
     group.wait(size);
     return {};
@@ -81,7 +81,7 @@ std::vector<std::vector<std::byte>> gather(MessageGroup& group, std::span<const 
   all[0].assign(bytes.begin(), bytes.end());
   for (int from = 1; from < group.size(); ++from) {
     int64_t size = 0;
-    group.wait(group.receive(from, bytes_of(size)));
+    group.wait(group.receive(from, count_bytes(size)));
     all[from].resize(static_cast<size_t>(size));
     if (size > 0) group.wait(group.receive(from, all[from]));
   }

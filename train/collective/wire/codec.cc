@@ -14,18 +14,18 @@ namespace {
 
 // Sums and maxima over a block are taken in lanes, so that the compiler may use vectors without
 // changing their order.
-constexpr int64_t kLanes = 16;
+constexpr int64_t kCodecLanes = 16;
 constexpr float kSteps = 127;          // of int8, from 0 to the largest magnitude
 constexpr float kNearlyZero = 1e-30F;  // a smaller scale could not be divided by
 constexpr int64_t kDrawsPerBlock = 8;  // 16 bits each, of 4 words
 
 template <typename Add>
 float over_lanes(std::span<const float> values, Add add) {
-  std::array<float, kLanes> lanes{};
+  std::array<float, kCodecLanes> lanes{};
   const auto count = static_cast<int64_t>(values.size());
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int64_t lane = 0; lane < kLanes; ++lane) add(lanes[lane], values[i + lane]);
+  for (; i + kCodecLanes <= count; i += kCodecLanes) {
+    for (int64_t lane = 0; lane < kCodecLanes; ++lane) add(lanes[lane], values[i + lane]);
   }
   for (int64_t lane = 0; i < count; ++i, ++lane) add(lanes[lane], values[i]);
   float result = 0;
@@ -33,7 +33,7 @@ float over_lanes(std::span<const float> values, Add add) {
   return result;
 }
 
-bool all_finite(std::span<const float> values) {
+bool block_is_finite(std::span<const float> values) {
   // A product with 0 is 0 for finite values, else NaN.
   return over_lanes(values, [](float& sum, float value) { sum += value * 0.0F; }) == 0.0F;
 }
@@ -79,7 +79,7 @@ void draw(const WireKey& key, int64_t first, std::span<float> draws) {
 
 void encode_int8(const WireKey& key, int64_t first, std::span<const float> values,
                  std::byte* bytes) {
-  const bool finite = all_finite(values);
+  const bool finite = block_is_finite(values);
   const float largest =
       over_lanes(values, [](float& most, float value) { most = std::max(most, std::fabs(value)); });
   float scale = largest < kNearlyZero ? 0 : largest / kSteps;
@@ -120,7 +120,7 @@ void encode_one_bit(std::span<const float> values, std::byte* bytes) {
       over_lanes(values, [](float& sum, float value) { sum += value >= 0 ? 0 : value; });
   if (at_least_zero > 0) means[1] = high / static_cast<float>(at_least_zero);
   if (at_least_zero < count) means[0] = low / static_cast<float>(count - at_least_zero);
-  if (!all_finite(values)) means.fill(std::numeric_limits<float>::quiet_NaN());
+  if (!block_is_finite(values)) means.fill(std::numeric_limits<float>::quiet_NaN());
   std::memcpy(bytes, means.data(), sizeof means);
   std::byte* bits = bytes + sizeof means;
   for (int64_t i = 0; i < count; i += 8) {

@@ -19,7 +19,7 @@ class InOneProcess final : public WireExchange {
 };
 
 // Bytes of the blocks that a process sums.
-struct ByteRange {
+struct WireRange {
   size_t begin = 0, end = 0;
   size_t size() const { return end - begin; }
   template <typename Byte>
@@ -35,7 +35,7 @@ class BetweenProcesses : public WireExchange {
 
  protected:
   int local() const { return static_cast<int>(buffers_.own.size()); }
-  ByteRange share_of(int process) const {
+  WireRange share_of(int process) const {
     const WireLayout& layout = *buffers_.layout;
     const auto byte = [&](int p) {
       const int64_t all = p == 0 ? 0 : layout.blocks();
@@ -63,7 +63,7 @@ class ByMessages final : public BetweenProcesses {
   void swap() override {
     for_others([&](int other) {
       for (int i = 0; i < local(); ++i) receive(other, from(other * local() + i));
-      const ByteRange theirs = share_of(other);
+      const WireRange theirs = share_of(other);
       for (const auto& own : buffers_.own) send(other, theirs.of(own));
     });
     wait();

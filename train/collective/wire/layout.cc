@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-int64_t blocks_of(GradWire wire, int64_t floats) {
+int64_t wire_blocks(GradWire wire, int64_t floats) {
   return (floats + block_floats(wire) - 1) / block_floats(wire);
 }
 
@@ -17,8 +17,8 @@ WireLayout::WireLayout(GradWire wire, int64_t gradients, int64_t floats)
     : wire_(wire),
       gradients_(gradients),
       floats_(floats),
-      gradient_blocks_(blocks_of(wire, gradients)),
-      rest_blocks_(blocks_of(GradWire::fp32, floats - gradients)) {
+      gradient_blocks_(wire_blocks(wire, gradients)),
+      rest_blocks_(wire_blocks(GradWire::fp32, floats - gradients)) {
   if (gradients < 0 || gradients > floats) {
     throw std::invalid_argument("gradients on the wire: " + std::to_string(gradients) + " of " +
                                 std::to_string(floats) + " floats");

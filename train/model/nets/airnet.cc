@@ -10,9 +10,9 @@ namespace {
 // airbench uses 1e-12 with fp16 inputs. With fp32 statistics, that would amplify the rounding noise
 // of dead channels a million times. PyTorch's default is far below the variance of any live
 // channel.
-constexpr float kEps = 1e-5f;
+constexpr float kAirnetEps = 1e-5f;
 // airbench's "momentum 0.6" is the weight of the old value; here it is that of the new one.
-constexpr float kMomentum = 0.4f;
+constexpr float kAirnetMomentum = 0.4f;
 
 NetSpec make_airnet(const NetRequest& request) {
   if (request.input != Size{32, 32}) throw std::invalid_argument("it is made for 32x32");
@@ -25,10 +25,10 @@ NetSpec make_airnet(const NetRequest& request) {
     const int width = request.widths[i];
     x = net.conv(prefix + "conv1", x, width, 3, 1, 1);
     x = net.max_pool(x, 2, 2, 0);
-    x = net.batch_norm(prefix + "norm1", x, kEps, kMomentum);
+    x = net.batch_norm(prefix + "norm1", x, kAirnetEps, kAirnetMomentum);
     x = net.plain(OpKind::gelu, x);
     x = net.conv(prefix + "conv2", x, width, 3, 1, 1);
-    x = net.batch_norm(prefix + "norm2", x, kEps, kMomentum);
+    x = net.batch_norm(prefix + "norm2", x, kAirnetEps, kAirnetMomentum);
     x = net.plain(OpKind::gelu, x);
   }
   x = net.max_pool(x, 3, 3, 0);

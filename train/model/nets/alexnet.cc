@@ -6,7 +6,7 @@
 namespace stoker {
 namespace {
 
-constexpr float kDropout = 0.5f;
+constexpr float kAlexNetDropout = 0.5f;
 
 // Widths: of the five convolutions and of the hidden linear layers.
 NetSpec make_alexnet(const NetRequest& request) {
@@ -24,8 +24,8 @@ NetSpec make_alexnet(const NetRequest& request) {
   x = conv("features.10", x, widths[4], 3, 1, 1);
   x = net.max_pool(x, 3, 2, 0);
   x = net.adaptive_avg_pool(x, {6, 6});
-  x = net.fully_connected("classifier.1", net.dropout(x, kDropout), widths[5]);
-  x = net.dropout(net.plain(OpKind::relu, x), kDropout);
+  x = net.fully_connected("classifier.1", net.dropout(x, kAlexNetDropout), widths[5]);
+  x = net.dropout(net.plain(OpKind::relu, x), kAlexNetDropout);
   x = net.plain(OpKind::relu, net.fully_connected("classifier.4", x, widths[5]));
   net.linear("classifier.6", x, true, 1.0f);
   return net.finish();

@@ -6,12 +6,10 @@
 namespace stoker {
 namespace {
 
-constexpr float kEps = 1e-5f;
-constexpr float kMomentum = 0.1f;
-constexpr int kBlocks = 3;
+constexpr int kDenseBlocks = 3;
 
 int norm_relu(NetBuilder& net, const std::string& name, int x) {
-  return net.plain(OpKind::relu, net.batch_norm(name, x, kEps, kMomentum));
+  return net.plain(OpKind::relu, net.batch_norm(name, x, kNormEps, kNormMomentum));
 }
 
 // Widths: of the first convolution, and the growth rate.
@@ -19,21 +17,21 @@ NetSpec make_densenet(const NetRequest& request, int depth) {
   NetBuilder net(request.name, request.input, request.classes);
   net.init(WeightInit::kaiming_in, 0, true);
   int x = net.conv("features.conv0", 0, request.widths[0], 3, 1, 1);
-  for (int block = 1; block <= kBlocks; ++block) {
+  for (int block = 1; block <= kDenseBlocks; ++block) {
     const std::string number = std::to_string(block);
-    for (int layer = 1; layer <= (depth - kBlocks - 1) / kBlocks; ++layer) {
+    for (int layer = 1; layer <= (depth - kDenseBlocks - 1) / kDenseBlocks; ++layer) {
       const std::string name =
           "features.denseblock" + number + ".denselayer" + std::to_string(layer);
       const int made =
           net.conv(name + ".conv1", norm_relu(net, name + ".norm1", x), request.widths[1], 3, 1, 1);
       x = net.concat({x, made});
     }
-    if (block == kBlocks) break;
+    if (block == kDenseBlocks) break;
     const std::string name = "features.transition" + number;
     x = norm_relu(net, name + ".norm", x);
     x = net.avg_pool(net.conv(name + ".conv", x, net.shape(x).channels, 1, 1, 0), 2, 2, 0);
   }
-  x = norm_relu(net, "features.norm" + std::to_string(kBlocks + 1), x);
+  x = norm_relu(net, "features.norm" + std::to_string(kDenseBlocks + 1), x);
   net.init(WeightInit::uniform, 0, true);
   net.linear("classifier", net.adaptive_avg_pool(x, {1, 1}), true, 1.0f);
   return net.finish();

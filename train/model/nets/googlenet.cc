@@ -6,16 +6,15 @@
 namespace stoker {
 namespace {
 
-constexpr float kEps = 1e-3f;
-constexpr float kMomentum = 0.1f;
-constexpr float kDropout = 0.2f;
+constexpr float kGoogLeNetEps = 1e-3f;
+constexpr float kGoogLeNetDropout = 0.2f;
 constexpr float kAuxDropout = 0.7f;
-constexpr float kAuxWeight = 0.3f;
+constexpr float kGoogLeNetAuxWeight = 0.3f;
 
 int basic_conv(NetBuilder& net, const std::string& name, int x, int channels, int kernel,
                int stride = 1) {
   x = net.conv(name + ".conv", x, channels, kernel, stride, kernel / 2);
-  return net.plain(OpKind::relu, net.batch_norm(name + ".bn", x, kEps, kMomentum));
+  return net.plain(OpKind::relu, net.batch_norm(name + ".bn", x, kGoogLeNetEps, kNormMomentum));
 }
 
 // Channels of a block: 1x1; 3x3 and its reduction before; likewise "5x5"; after the pool.
@@ -35,10 +34,10 @@ int inception(NetBuilder& net, int x, const Block& b) {
   return net.concat({one, three, five, pool});
 }
 
-void auxiliary(NetBuilder& net, const std::string& name, int x) {
+void googlenet_auxiliary(NetBuilder& net, const std::string& name, int x) {
   x = basic_conv(net, name + ".conv", net.adaptive_avg_pool(x, {4, 4}), 128, 1);
   x = net.plain(OpKind::relu, net.fully_connected(name + ".fc1", x, 1024));
-  net.linear(name + ".fc2", net.dropout(x, kAuxDropout), true, 1.0f, kAuxWeight);
+  net.linear(name + ".fc2", net.dropout(x, kAuxDropout), true, 1.0f, kGoogLeNetAuxWeight);
 }
 
 NetSpec make_googlenet(const NetRequest& request) {
@@ -61,9 +60,9 @@ NetSpec make_googlenet(const NetRequest& request) {
   x = net.max_pool(x, 2, 2, 0, true);
   x = inception(net, x, {"inception5a", 256, 160, 320, 32, 128, 128});
   x = inception(net, x, {"inception5b", 384, 192, 384, 48, 128, 128});
-  auxiliary(net, "aux1", first);
-  auxiliary(net, "aux2", second);
-  x = net.dropout(net.adaptive_avg_pool(x, {1, 1}), kDropout);
+  googlenet_auxiliary(net, "aux1", first);
+  googlenet_auxiliary(net, "aux2", second);
+  x = net.dropout(net.adaptive_avg_pool(x, {1, 1}), kGoogLeNetDropout);
   net.linear("fc", x, true, 1.0f);
   return net.finish();
 }

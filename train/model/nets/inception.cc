@@ -6,35 +6,34 @@
 namespace stoker {
 namespace {
 
-constexpr float kEps = 1e-3f;
-constexpr float kMomentum = 0.1f;
-constexpr float kDropout = 0.5f;
-constexpr float kAuxWeight = 0.4f;
+constexpr float kInceptionEps = 1e-3f;
+constexpr float kInceptionDropout = 0.5f;
+constexpr float kInceptionAuxWeight = 0.4f;
 
-struct Window {
+struct ConvWindow {
   Size kernel;
   int stride = 1;
   Size padding{0, 0};
 };
-constexpr Window k1x1{{1, 1}};
-constexpr Window k3x3{{3, 3}, 1, {1, 1}};
-constexpr Window k3x3Half{{3, 3}, 2};  // halves the size
-constexpr Window k5x5{{5, 5}, 1, {2, 2}};
+constexpr ConvWindow k1x1{{1, 1}};
+constexpr ConvWindow k3x3{{3, 3}, 1, {1, 1}};
+constexpr ConvWindow k3x3Half{{3, 3}, 2};  // halves the size
+constexpr ConvWindow k5x5{{5, 5}, 1, {2, 2}};
 // Named as torchvision writes them: height x width.
-constexpr Window k1x7{{7, 1}, 1, {3, 0}};
-constexpr Window k7x1{{1, 7}, 1, {0, 3}};
-constexpr Window k1x3{{3, 1}, 1, {1, 0}};
-constexpr Window k3x1{{1, 3}, 1, {0, 1}};
+constexpr ConvWindow k1x7{{7, 1}, 1, {3, 0}};
+constexpr ConvWindow k7x1{{1, 7}, 1, {0, 3}};
+constexpr ConvWindow k1x3{{3, 1}, 1, {1, 0}};
+constexpr ConvWindow k3x1{{1, 3}, 1, {0, 1}};
 
 // The convolutions of one module, whose names begin with that of the module.
 struct Module {
   NetBuilder& net;
   std::string name;
 
-  int conv(const char* part, int x, int channels, const Window& w) const {
+  int conv(const char* part, int x, int channels, const ConvWindow& w) const {
     const std::string full = name + part;
     x = net.conv(full + ".conv", x, channels, w.kernel, w.stride, w.padding);
-    return net.plain(OpKind::relu, net.batch_norm(full + ".bn", x, kEps, kMomentum));
+    return net.plain(OpKind::relu, net.batch_norm(full + ".bn", x, kInceptionEps, kNormMomentum));
   }
 };
 
@@ -94,12 +93,12 @@ int block_e(const Module& m, int x) {
   return m.net.concat({one, three_a, three_b, twice_a, twice_b, pool});
 }
 
-void auxiliary(NetBuilder& net, int x) {
+void inception_auxiliary(NetBuilder& net, int x) {
   const Module aux{net, "AuxLogits"};
   x = aux.conv(".conv0", net.avg_pool(x, 5, 3, 0), 128, k1x1);
   x = aux.conv(".conv1", x, 768, {{5, 5}});
   net.init(WeightInit::normal, 0.001f);
-  net.linear("AuxLogits.fc", net.adaptive_avg_pool(x, {1, 1}), true, 1.0f, kAuxWeight);
+  net.linear("AuxLogits.fc", net.adaptive_avg_pool(x, {1, 1}), true, 1.0f, kInceptionAuxWeight);
 }
 
 NetSpec make_inception(const NetRequest& request) {
@@ -122,12 +121,12 @@ NetSpec make_inception(const NetRequest& request) {
   x = block_c(module("Mixed_6c"), x, 160);
   x = block_c(module("Mixed_6d"), x, 160);
   x = block_c(module("Mixed_6e"), x, 192);
-  auxiliary(net, x);
+  inception_auxiliary(net, x);
   net.init(WeightInit::normal, 0.1f);
   x = block_d(module("Mixed_7a"), x);
   x = block_e(module("Mixed_7b"), x);
   x = block_e(module("Mixed_7c"), x);
-  x = net.dropout(net.adaptive_avg_pool(x, {1, 1}), kDropout);
+  x = net.dropout(net.adaptive_avg_pool(x, {1, 1}), kInceptionDropout);
   net.linear("fc", x, true, 1.0f);
   return net.finish();
 }

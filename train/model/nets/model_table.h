@@ -26,6 +26,10 @@ struct Model {
   std::function<Recipe(const std::string& name)> recipe;
 };
 
+// PyTorch's defaults of a batch norm.
+inline constexpr float kNormEps = 1e-5f;
+inline constexpr float kNormMomentum = 0.1f;
+
 std::vector<Model> airnet_models();
 std::vector<Model> alexnet_models();
 std::vector<Model> cifar_resnet_models();

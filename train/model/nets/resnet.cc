@@ -7,14 +7,10 @@
 namespace stoker {
 namespace {
 
-// PyTorch's defaults.
-constexpr float kEps = 1e-5f;
-constexpr float kMomentum = 0.1f;
-
 int conv_norm(NetBuilder& net, const std::string& conv, const std::string& norm, int x,
               int channels, int kernel, int stride) {
   x = net.conv(conv, x, channels, kernel, stride, kernel / 2);
-  return net.batch_norm(norm, x, kEps, kMomentum);
+  return net.batch_norm(norm, x, kNormEps, kNormMomentum);
 }
 
 // Adds two 3x3 convolutions; the caller adds the shortcut.

@@ -8,9 +8,7 @@
 namespace stoker {
 namespace {
 
-constexpr float kDropout = 0.5f;
-constexpr float kEps = 1e-5f;
-constexpr float kMomentum = 0.1f;
+constexpr float kVggDropout = 0.5f;
 
 using Convolutions = std::array<int, 5>;  // per stage; a pool ends each stage
 constexpr Convolutions kVgg16{2, 2, 3, 3, 3};
@@ -26,7 +24,7 @@ NetSpec make_vgg(const NetRequest& request, const Convolutions& convolutions, bo
     for (int i = 0; i < convolutions[stage]; ++i) {
       x = net.conv("features." + std::to_string(module++), x, request.widths[stage], 3, 1, 1, true);
       if (norm) {
-        x = net.batch_norm("features." + std::to_string(module++), x, kEps, kMomentum);
+        x = net.batch_norm("features." + std::to_string(module++), x, kNormEps, kNormMomentum);
       }
       x = net.plain(OpKind::relu, x);
       ++module;
@@ -38,7 +36,7 @@ NetSpec make_vgg(const NetRequest& request, const Convolutions& convolutions, bo
   net.init(WeightInit::normal, 0.01f, true);
   for (const char* name : {"classifier.0", "classifier.3"}) {
     x = net.plain(OpKind::relu, net.fully_connected(name, x, request.widths[5]));
-    x = net.dropout(x, kDropout);
+    x = net.dropout(x, kVggDropout);
   }
   net.linear("classifier.6", x, true, 1.0f);
   return net.finish();
