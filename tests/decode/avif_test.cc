@@ -110,7 +110,7 @@ TEST(Avif, EveryTruncationIsSeen) {
 // one agree. Nothing is printed.
 TEST(Avif, FlippedBitsDoNoHarm) {
   ImageDecoder used({.max_pixels = 100'000});
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   for (const char* name : {"420_full.avif", "444_10_multiplied.avif"}) {
     const Bytes file = golden_avif(name);
     int read = 0;
@@ -130,7 +130,7 @@ TEST(Avif, FlippedBitsDoNoHarm) {
     }
     EXPECT_GE(read, STOKER_HAS_AVIF ? 50 : 0) << name;
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Avif, OnlyStillPicturesOfItsBrandsAreAvif) {

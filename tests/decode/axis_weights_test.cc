@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-class AxisWeights : public testing::TestWithParam<int64_t> {
+class AxisWeights : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -145,7 +145,7 @@ TEST_P(AxisWeights, OfPlanesAreThePlainTwins) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllTargets, AxisWeights,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 }  // namespace

@@ -25,11 +25,11 @@ struct PluginOfCodec {
   const char* refusal;  // without the plugin: a regular expression
 };
 
-class CodecPluginDeathTest : public testing::TestWithParam<PluginOfCodec> {};
+class CodecPluginDeathTest : public ::testing::TestWithParam<PluginOfCodec> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Plugins, CodecPluginDeathTest,
-    testing::Values(
+    ::testing::Values(
         PluginOfCodec{"JPEG 2000", "OpenCV", STOKER_HAS_OPENCV, "variants/rgb_reversible.jp2",
                       "unsupported: JPEG 2000 needs OpenCV: libstoker_opencv.so is not in "
                       "/nowhere .it is built with libopencv-imgcodecs-dev"},
@@ -66,20 +66,21 @@ TEST_P(CodecPluginDeathTest, SaysWhatItIs) {
 }
 
 TEST_P(CodecPluginDeathTest, WithoutItTheFormatIsUnsupported) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process, which has opened nothing
+  ::testing::FLAGS_gtest_death_test_style =
+      "threadsafe";  // a new process, which has opened nothing
   const auto report = [] {
     setenv("STOKER_PLUGIN_DIR", "/nowhere", 1);
     const DecodeStatus status = decode_by_plugin(GetParam().file);
     std::fprintf(stderr, "%s: %s\n", to_string(status.code), status.message.c_str());
     std::_Exit(7);
   };
-  EXPECT_EXIT(report(), testing::ExitedWithCode(7), GetParam().refusal);
+  EXPECT_EXIT(report(), ::testing::ExitedWithCode(7), GetParam().refusal);
 }
 
 // OpenCV writes to standard error what it finds wrong with a file, besides reporting it.
 TEST(OpencvPluginDeathTest, PrintsNothingOfItsOwn) {
   if (!STOKER_HAS_OPENCV) GTEST_SKIP() << "built without OpenCV";
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto report = [] {
     const std::vector<uint8_t> good = golden_picture("variants/rgb_reversible.jp2");
     int refused = 0;
@@ -91,17 +92,17 @@ TEST(OpencvPluginDeathTest, PrintsNothingOfItsOwn) {
     std::cerr << (refused > 0 ? "refused" : "none is refused") << std::endl;
     std::_Exit(7);
   };
-  EXPECT_EXIT(report(), testing::ExitedWithCode(7), testing::Eq("refused\n"));
+  EXPECT_EXIT(report(), ::testing::ExitedWithCode(7), ::testing::Eq("refused\n"));
 }
 
 TEST(CodecPluginOfAnotherBuildDeathTest, IsRefused) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto report = [] {
     setenv("STOKER_PLUGIN_DIR", STOKER_OTHER_BUILD, 1);
     std::fprintf(stderr, "%s\n", decode_by_plugin("avifs/420_full.avif").message.c_str());
     std::_Exit(7);
   };
-  EXPECT_EXIT(report(), testing::ExitedWithCode(7),
+  EXPECT_EXIT(report(), ::testing::ExitedWithCode(7),
               "libstoker_avif.so comes from another build of stoker");
 }
 

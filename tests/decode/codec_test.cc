@@ -139,7 +139,7 @@ TEST(Codec, FlippedBitsNeverCrash) {
   if (!STOKER_HAS_CODECS) GTEST_SKIP() << "built without libwebp";
   std::mt19937 random(6);
   ImageDecoder decoder({.exif = ExifPolicy::apply, .max_pixels = 1'000'000});
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   for (int i = 0; i < 2200; ++i) {
     Bytes file = golden_file(kFiles[i % std::size(kFiles)]);
     for (int flips = i % 4; flips >= 0; --flips) {
@@ -148,7 +148,7 @@ TEST(Codec, FlippedBitsNeverCrash) {
     }
     decode_golden(decoder, file);
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_TRUE(decode_golden(decoder, golden_file("rgb.png")).ok());
 }
 

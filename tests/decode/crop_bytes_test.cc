@@ -53,7 +53,7 @@ struct Pieces {
   FilePieces view;
 };
 
-class CropBytesTest : public testing::Test {
+class CropBytesTest : public ::testing::Test {
  protected:
   Bytes index_of(const Bytes& file, SeekStep step = SeekStep::row) {
     Bytes index;

@@ -16,7 +16,7 @@
 namespace stoker {
 namespace {
 
-class CropKernels : public testing::TestWithParam<int64_t> {
+class CropKernels : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -175,7 +175,7 @@ TEST_P(CropKernels, ResizedRowsAreThePlainTwins) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllTargets, CropKernels,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 }  // namespace

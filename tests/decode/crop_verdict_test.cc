@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kVerdictMaxPixels = 1 << 24;
 
-class CropVerdict : public testing::Test {
+class CropVerdict : public ::testing::Test {
  protected:
   // Runs both decoders on the same bytes, copied to memory of exactly their size.
   void expect_agreement(const std::vector<uint8_t>& file, const CropSpec& spec) {
@@ -62,8 +62,8 @@ std::vector<uint8_t> sample(uint32_t seed, bool progressive) {
   return recode_jpeg(make_jpeg({72, 88}, kind, seed), recoding);
 }
 
-class CropVerdictOf : public CropVerdict, public testing::WithParamInterface<bool> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, CropVerdictOf, testing::Bool(), [](const auto& progressive) {
+class CropVerdictOf : public CropVerdict, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, CropVerdictOf, ::testing::Bool(), [](const auto& progressive) {
   return progressive.param ? "progressive" : "baseline";
 });
 

@@ -39,7 +39,7 @@ void expect_same_coefficients(const std::vector<uint8_t>& file, uint32_t seed) {
                 reader.skip(jpeg.mcus_across - left - width))
         << row;
     expect_row(jpeg, buffer, expected, row, left, width);
-    if (testing::Test::HasFatalFailure()) return;
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 
@@ -62,7 +62,7 @@ void expect_same_blocks(const std::vector<uint8_t>& file, const BaselineJpeg& jp
   }
 }
 
-class EntropyDecoder : public testing::TestWithParam<int64_t> {
+class EntropyDecoder : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -108,7 +108,7 @@ TEST_P(EntropyDecoder, StopsWithinItsPadding) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllTargets, EntropyDecoder,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 }  // namespace

@@ -61,7 +61,7 @@ std::vector<uint8_t> damaged_far(std::vector<uint8_t> file, std::mt19937& random
   return file;
 }
 
-class EntropyFar : public testing::TestWithParam<int64_t> {
+class EntropyFar : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -179,7 +179,7 @@ TEST_P(EntropyFar, StopsWithinItsPadding) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllTargets, EntropyFar,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 }  // namespace

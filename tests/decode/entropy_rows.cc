@@ -50,7 +50,7 @@ void for_each_coding(const FileCheck& check) {
       for (const int interval : {0, 1, 3, 100}) {
         SCOPED_TRACE(describe(kind) + " restart " + std::to_string(interval));
         check(recode_jpeg(file, {interval, seed % 2 == 0}), seed);
-        if (testing::Test::HasFatalFailure()) return;
+        if (::testing::Test::HasFatalFailure()) return;
       }
     }
   }
@@ -80,7 +80,7 @@ void for_each_real_file(const FileCheck& check) {
     if (!parse_baseline(file, jpeg)) continue;
     SCOPED_TRACE(entry.path());
     check(file, static_cast<uint32_t>(++files));
-    if (testing::Test::HasFatalFailure()) return;
+    if (::testing::Test::HasFatalFailure()) return;
   }
   EXPECT_GT(files, 0) << data << " holds no baseline JPEG";
 }

@@ -45,7 +45,7 @@ void expect_same_verdicts(const std::vector<uint8_t>& file, const BaselineJpeg& 
   }
 }
 
-class EntropySkip : public testing::TestWithParam<int64_t> {
+class EntropySkip : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -70,7 +70,7 @@ TEST_P(EntropySkip, StopsWithinItsPadding) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllTargets, EntropySkip,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 }  // namespace

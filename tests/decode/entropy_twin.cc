@@ -122,7 +122,7 @@ void for_each_unusual(const UnusualCheck& check) {
     decode_plainly(file, jpeg, expected);
     sound_blocks += expected.size();
     check(file, jpeg, expected, random);
-    if (testing::Test::HasFatalFailure()) return;
+    if (::testing::Test::HasFatalFailure()) return;
   }
   EXPECT_GT(sound_blocks, 4000u);
 }

@@ -38,12 +38,12 @@ void expect_same_pairs_of_rows(const std::vector<uint8_t>& file, uint32_t seed) 
     ASSERT_TRUE(ScanReader::store_both(upper, lower, 0, width)) << row;
     expect_row(jpeg, of_upper, expected, row, left, width);
     expect_row(jpeg, of_lower, expected, row + 1, left, width);
-    if (testing::Test::HasFatalFailure() || row + 3 >= jpeg.mcus_down) return;
+    if (::testing::Test::HasFatalFailure() || row + 3 >= jpeg.mcus_down) return;
     ASSERT_TRUE(upper.skip(right + jpeg.mcus_across) && lower.skip(right + jpeg.mcus_across));
   }
 }
 
-class EntropyTwo : public testing::TestWithParam<int64_t> {
+class EntropyTwo : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -118,7 +118,7 @@ TEST_P(EntropyTwo, StoresTwoStreamsAsEachAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllTargets, EntropyTwo,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 }  // namespace

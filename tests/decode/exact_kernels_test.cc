@@ -19,7 +19,7 @@
 namespace stoker {
 namespace {
 
-class ExactKernels : public testing::TestWithParam<int64_t> {
+class ExactKernels : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -189,7 +189,7 @@ TEST_P(ExactKernels, DownToStripIsThePlainTwin) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ExactKernels,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 }  // namespace

@@ -28,7 +28,7 @@ CropSpec any_spec(Size image, std::mt19937& random) {
   return spec;
 }
 
-class ExactPixels : public testing::TestWithParam<PixelPolicy> {
+class ExactPixels : public ::testing::TestWithParam<PixelPolicy> {
  protected:
   // Returns true if CropDecoder takes the file; its pixels must then be those of the oracle.
   bool takes(const std::vector<uint8_t>& file, const CropSpec& spec) {
@@ -47,7 +47,7 @@ class ExactPixels : public testing::TestWithParam<PixelPolicy> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Policies, ExactPixels,
-                         testing::Values(PixelPolicy::exact, PixelPolicy::exact_pillow12),
+                         ::testing::Values(PixelPolicy::exact, PixelPolicy::exact_pillow12),
                          [](const auto& policy) {
                            return policy.param == PixelPolicy::exact ? "exact" : "exact_pillow12";
                          });

@@ -42,11 +42,11 @@ struct Pillow {
   std::string files;  // suffix of the golden files
 };
 
-class GoldenOfPillow : public testing::TestWithParam<Pillow> {};
+class GoldenOfPillow : public ::testing::TestWithParam<Pillow> {};
 
 INSTANTIATE_TEST_SUITE_P(Versions, GoldenOfPillow,
-                         testing::Values(Pillow{PixelPolicy::exact_pillow12, ".txt"},
-                                         Pillow{PixelPolicy::exact, "_pillow13.txt"}),
+                         ::testing::Values(Pillow{PixelPolicy::exact_pillow12, ".txt"},
+                                           Pillow{PixelPolicy::exact, "_pillow13.txt"}),
                          [](const auto& pillow) {
                            return pillow.param.policy == PixelPolicy::exact ? "13" : "12";
                          });

@@ -59,7 +59,7 @@ TEST(Inflate, StreamsOfEveryKind) {
     InflatePieces pieces(packed, random() % 3 == 0 ? 1 + random() % 40 : 1 + random() % 20'000);
     const size_t total = random() % 2 == 0 ? bytes.size() : random() % (bytes.size() + 1);
     const size_t step = 1 + random() % 5'000;
-    SCOPED_TRACE(testing::Message() << round << ": " << total << " of " << bytes.size());
+    SCOPED_TRACE(::testing::Message() << round << ": " << total << " of " << bytes.size());
     inflater.begin(pieces, {step, total, true});
     expect_reads(inflater, bytes, step, total);
     if (HasFatalFailure()) return;
@@ -123,14 +123,14 @@ TEST(Inflate, DamagedStreams) {
 }
 
 // Runs a test with every instruction set that this machine has.
-class CodecKernels : public testing::TestWithParam<int64_t> {
+class CodecKernels : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
 };
 
 INSTANTIATE_TEST_SUITE_P(Targets, CodecKernels,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 TEST_P(CodecKernels, ChecksumsAreZlibs) {

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-class MixValues : public testing::TestWithParam<int64_t> {
+class MixValues : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -76,7 +76,8 @@ TEST_P(MixValues, OfEachOtherAreThoseOfTheValuesAsTheyWere) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, MixValues, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+INSTANTIATE_TEST_SUITE_P(Targets, MixValues,
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 }  // namespace

@@ -52,12 +52,12 @@ std::vector<OddFile> all_files() {
   return files;
 }
 
-class NoMemory : public testing::TestWithParam<std::tuple<PixelPolicy, ExifPolicy>> {
+class NoMemory : public ::testing::TestWithParam<std::tuple<PixelPolicy, ExifPolicy>> {
  protected:
-  void SetUp() override { testing::internal::CaptureStderr(); }  // some codecs print
+  void SetUp() override { ::testing::internal::CaptureStderr(); }  // some codecs print
   void TearDown() override {
     mallopt(M_PERTURB, 0);
-    testing::internal::GetCapturedStderr();
+    ::testing::internal::GetCapturedStderr();
   }
 };
 
@@ -100,11 +100,11 @@ TEST_P(NoMemory, WhateverWasDecodedBefore) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, NoMemory,
-                         testing::Combine(testing::Values(PixelPolicy::exact,
-                                                          PixelPolicy::exact_pillow12,
-                                                          PixelPolicy::fast),
-                                          testing::Values(ExifPolicy::ignore, ExifPolicy::apply)));
+INSTANTIATE_TEST_SUITE_P(
+    Policies, NoMemory,
+    ::testing::Combine(::testing::Values(PixelPolicy::exact, PixelPolicy::exact_pillow12,
+                                         PixelPolicy::fast),
+                       ::testing::Values(ExifPolicy::ignore, ExifPolicy::apply)));
 
 TEST(NoMemoryOfJpegTables, JpegsWithoutHuffmanTablesHaveTheStandards) {
   ImageDecoder decoder;

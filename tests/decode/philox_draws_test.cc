@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-class ManyPhiloxDraws : public testing::TestWithParam<int64_t> {
+class ManyPhiloxDraws : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -41,7 +41,7 @@ TEST_P(ManyPhiloxDraws, AreThoseOfOneByOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ManyPhiloxDraws,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 }  // namespace

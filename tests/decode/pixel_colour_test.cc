@@ -52,7 +52,7 @@ Pixels any_image(int trial, std::mt19937& random) {
   return image;
 }
 
-class PixelColours : public testing::TestWithParam<int64_t> {
+class PixelColours : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -216,7 +216,7 @@ TEST_P(PixelColours, TorchvisionsBlurOfTies) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, PixelColours,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 // Every line is an operation, the image and a hash of what Pillow and torchvision made of it.

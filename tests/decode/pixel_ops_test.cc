@@ -43,7 +43,7 @@ std::vector<uint8_t> to_planes(const Pixels& image) {
   return planes;
 }
 
-class ShiftOnTarget : public testing::TestWithParam<int64_t> {
+class ShiftOnTarget : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -88,7 +88,7 @@ TEST_P(ShiftOnTarget, MirrorsRowsOfAnyWidth) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ShiftOnTarget,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 TEST(Turn, EqualsTheDefinition) {

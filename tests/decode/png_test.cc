@@ -67,7 +67,7 @@ TEST(Png, KindsOfPixelsAreLibpngs) {
   ImageDecoder decoder;
   for (uint32_t round = 0; round < 1'500; ++round) {
     const PngKind kind = random_kind(random);
-    SCOPED_TRACE(testing::Message()
+    SCOPED_TRACE(::testing::Message()
                  << round << ": colours " << kind.colours << ", bits " << kind.bits << ", "
                  << kind.size.width << "x" << kind.size.height << ", interlaced "
                  << kind.is_interlaced << ", filter " << kind.filter);

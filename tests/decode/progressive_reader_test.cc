@@ -63,7 +63,7 @@ void expect_coefficients(ProgressiveReader& reader, const Coefficients& expected
   }
 }
 
-class ProgressiveReaderTest : public testing::TestWithParam<int64_t> {
+class ProgressiveReaderTest : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -80,7 +80,7 @@ class ProgressiveReaderTest : public testing::TestWithParam<int64_t> {
 };
 
 INSTANTIATE_TEST_SUITE_P(AllTargets, ProgressiveReaderTest,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 TEST_P(ProgressiveReaderTest, GivesLibjpegsCoefficientsForEveryScript) {
@@ -156,7 +156,7 @@ TEST_P(ProgressiveReaderTest, GivesLibjpegsCoefficientsOfRealFiles) {
   EXPECT_GT(files, 0) << data << " holds no baseline JPEG";
 }
 
-class ProgressiveFiles : public testing::Test {
+class ProgressiveFiles : public ::testing::Test {
  protected:
   bool takes(const Bytes& file) {
     return reader_.open(file) &&

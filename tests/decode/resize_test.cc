@@ -40,7 +40,7 @@ std::string text(const CropSpec& s) {
          (s.flip ? "flip " : "") + "filter " + std::to_string(static_cast<int>(s.filter));
 }
 
-class ResizeOnTarget : public testing::TestWithParam<int64_t> {
+class ResizeOnTarget : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -88,7 +88,7 @@ TEST_P(ResizeOnTarget, ClipsOvershoot) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ResizeOnTarget,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 // Rows may come in portions of any size.

@@ -33,7 +33,7 @@ CropSpec seek_spec(Size image, std::mt19937& random) {
   return spec;
 }
 
-class SeekIndexTest : public testing::Test {
+class SeekIndexTest : public ::testing::Test {
  protected:
   Bytes index_of(const Bytes& file, SeekStep step) {
     Bytes index;
@@ -297,7 +297,7 @@ TEST_F(SeekIndexTest, DamageBelowTheRecordedRowsIsSeen) {
 // The parameter: kind of colours, sampling. libjpeg reads several rows of a grey file at once if
 // its component has such a factor.
 class DamageBehindRecordedRows : public SeekIndexTest,
-                                 public testing::WithParamInterface<std::pair<JpegColours, int>> {
+                                 public ::testing::WithParamInterface<std::pair<JpegColours, int>> {
  protected:
   // A file with a restart marker per row of MCUs, and the place of the one in its middle.
   Bytes file_with_markers(size_t& marker) {
@@ -347,9 +347,9 @@ TEST_P(DamageBehindRecordedRows, MissingBytesAreSeen) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DamageBehindRecordedRows,
-                         testing::Values(std::pair{JpegColours::ycc, 1},
-                                         std::pair{JpegColours::ycc, 2},
-                                         std::pair{JpegColours::gray, 2}));
+                         ::testing::Values(std::pair{JpegColours::ycc, 1},
+                                           std::pair{JpegColours::ycc, 2},
+                                           std::pair{JpegColours::gray, 2}));
 
 TEST_F(SeekIndexTest, NothingIsRecordedInVain) {
   const CropSpec spec{{0, 0, 90, 50}, {24, 24}, {0, 0, 24, 24}};

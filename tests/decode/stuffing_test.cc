@@ -15,7 +15,7 @@
 namespace stoker {
 namespace {
 
-class Stuffing : public testing::TestWithParam<int64_t> {
+class Stuffing : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -60,7 +60,7 @@ TEST_P(Stuffing, IsCounted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllTargets, Stuffing,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 }  // namespace

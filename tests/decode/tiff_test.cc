@@ -58,12 +58,12 @@ DecodeStatus decode_tiff(const Bytes& file, Box box, Bytes& pixels,
 }
 
 void expect_pixels(const TiffKind& kind, std::mt19937& random) {
-  SCOPED_TRACE(testing::Message() << "compression " << kind.compression << ", " << kind.samples
-                                  << " samples of " << kind.bits << " bits, differences "
-                                  << kind.has_differences << ", planes " << kind.is_separate
-                                  << ", tile " << kind.tile.width << "x" << kind.tile.height
-                                  << ", strips of " << kind.rows_per_strip << ", big "
-                                  << kind.is_big << ", big-endian " << kind.is_big_endian);
+  SCOPED_TRACE(::testing::Message()
+               << "compression " << kind.compression << ", " << kind.samples << " samples of "
+               << kind.bits << " bits, differences " << kind.has_differences << ", planes "
+               << kind.is_separate << ", tile " << kind.tile.width << "x" << kind.tile.height
+               << ", strips of " << kind.rows_per_strip << ", big " << kind.is_big
+               << ", big-endian " << kind.is_big_endian);
   std::vector<uint16_t> samples;
   const Bytes file = make_tiff(kind, static_cast<uint32_t>(random()), samples);
   Bytes pixels;

@@ -41,7 +41,7 @@ TEST(GoldenWarps, ArePillowsAndTorchvisions) {
   EXPECT_EQ(count, 378);
 }
 
-class WarpOnTarget : public testing::TestWithParam<int64_t> {
+class WarpOnTarget : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -149,7 +149,7 @@ TEST_P(WarpOnTarget, TakesPixelsBeyondTwoGigabytes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, WarpOnTarget,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 TEST(WarpMatrix, QuarterTurnsAreThoseOfPillow) {

@@ -84,8 +84,8 @@ TEST(Contract, BatchesDoNotDependOnTheNumberOfDevices) {
 
 // A row's pixels depend only on (seed, epoch, sample): not on batch size, ranks or order.
 TEST(Contract, PixelsAreAFunctionOfSeedEpochAndSample) {
-  using Pixels = std::map<std::pair<int64_t, SampleId>, uint64_t>;
-  const auto collect = [](Feed& feed, Pixels& pixels) {
+  using ContractPixels = std::map<std::pair<int64_t, SampleId>, uint64_t>;
+  const auto collect = [](Feed& feed, ContractPixels& pixels) {
     for (const Delivered& batch : feed.all()) {
       for (const DeliveredRow& row : batch.rows) {
         const auto [at, added] = pixels.insert({{batch.epoch, row.id}, row.pixels});
@@ -94,7 +94,7 @@ TEST(Contract, PixelsAreAFunctionOfSeedEpochAndSample) {
     }
   };
   for (const ContractKind& kind : kinds()) {
-    Pixels pixels;
+    ContractPixels pixels;
     Feed first(*kind.source, kind.augment, contract_options(2));
     collect(first, pixels);
     EXPECT_EQ(static_cast<int64_t>(pixels.size()), 2 * kind.source->size());

@@ -453,7 +453,8 @@ TEST_F(HttpClientTest, ShowsNoSecret) {
 }
 
 TEST(HttpClientDeathTest, WithoutThePluginItSaysWhatToInstall) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process, which has opened nothing
+  ::testing::FLAGS_gtest_death_test_style =
+      "threadsafe";  // a new process, which has opened nothing
   const auto report = [] {
     setenv("STOKER_PLUGIN_DIR", "/nowhere", 1);
     try {
@@ -463,7 +464,7 @@ TEST(HttpClientDeathTest, WithoutThePluginItSaysWhatToInstall) {
     }
     std::_Exit(7);
   };
-  EXPECT_EXIT(report(), testing::ExitedWithCode(7),
+  EXPECT_EXIT(report(), ::testing::ExitedWithCode(7),
               "data in object stores needs libcurl and OpenSSL: libstoker_curl.so is not in "
               "/nowhere .it uses libcurl4, and is built with libcurl4-openssl-dev and libssl-dev");
 }

@@ -74,7 +74,7 @@ TEST(DrawMix, KindsComeAsOftenAsTheProbabilitiesSay) {
     for (int i = 0; i < 20000; ++i) ++count[static_cast<size_t>(drawn_mix(spec, i).kind)];
     return count;
   };
-  using testing::ElementsAre;
+  using ::testing::ElementsAre;
   EXPECT_THAT(counts({}), ElementsAre(20000, 0, 0));
   EXPECT_THAT(counts({.mixup_alpha = 1}), ElementsAre(0, 20000, 0));
   EXPECT_THAT(counts({.cutmix_alpha = 1}), ElementsAre(0, 0, 20000));

@@ -16,14 +16,14 @@
 namespace stoker::testing {
 namespace {
 
-constexpr Step kSteps = 7;
+constexpr Step kStopSteps = 7;
 
 struct StoppedFeed {
   StoppedFeed(Device& device, int slots, Step produced)
       : compute(device.make_stream()),
         ring(device, BatchLayout(small_shape()), 2),
         producer(ring, 0, produced),
-        stager(device, ring, slots, 0, kSteps) {}
+        stager(device, ring, slots, 0, kStopSteps) {}
 
   // Queues work on the next batch and ends its lease immediately, as a trainer does.
   bool consume(Step step) {
@@ -47,7 +47,7 @@ void at_every_step(const std::function<void(Device&, int slots, Step stop)>& bod
   for (bool nasty : {false, true}) {
     for (const Staging& staging : every_staging()) {
       if (!nasty && !staging.host_accessible) continue;
-      for (Step stop = 0; stop <= kSteps; ++stop) {
+      for (Step stop = 0; stop <= kStopSteps; ++stop) {
         SCOPED_TRACE(staging.name() + ", stop at " + std::to_string(stop));
         if (nasty) {
           FakeDevice device({.seed = static_cast<uint64_t>(stop) + 1,
@@ -65,14 +65,14 @@ void at_every_step(const std::function<void(Device&, int slots, Step stop)>& bod
 
 TEST(StagerStop, DestroyingItAtEveryStep) {
   at_every_step([](Device& device, int slots, Step stop) {
-    StoppedFeed feed(device, slots, kSteps);
+    StoppedFeed feed(device, slots, kStopSteps);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
   });
 }
 
 TEST(StagerStop, TheStreamMayGoFirst) {
   at_every_step([](Device& device, int slots, Step stop) {
-    StoppedFeed feed(device, slots, kSteps);
+    StoppedFeed feed(device, slots, kStopSteps);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     feed.compute.reset();
   });
@@ -80,7 +80,7 @@ TEST(StagerStop, TheStreamMayGoFirst) {
 
 TEST(StagerStop, StoppingTheRingEndsTheFeed) {
   at_every_step([](Device& device, int slots, Step stop) {
-    StoppedFeed feed(device, slots, kSteps);
+    StoppedFeed feed(device, slots, kStopSteps);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     feed.ring.stop();
     EXPECT_FALSE(feed.stager.next(*feed.compute));
@@ -103,7 +103,7 @@ TEST(StagerStop, StoppingTheRingWakesABlockedNext) {
 
 TEST(StagerStop, AnErrorReachesNextEveryTime) {
   at_every_step([](Device& device, int slots, Step stop) {
-    if (stop == kSteps) return;  // after the end there is nothing to stop
+    if (stop == kStopSteps) return;  // after the end there is nothing to stop
     StoppedFeed feed(device, slots, stop);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     std::thread stopper([&] {
@@ -123,8 +123,8 @@ TEST(StagerStop, AnErrorReachesNextEveryTime) {
 
 TEST(StagerStop, StoppingWhileALeaseIsHeld) {
   at_every_step([](Device& device, int slots, Step stop) {
-    if (stop == kSteps) return;
-    StoppedFeed feed(device, slots, kSteps);
+    if (stop == kStopSteps) return;
+    StoppedFeed feed(device, slots, kStopSteps);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     DeviceBatch held = feed.stager.next(*feed.compute);
     ASSERT_TRUE(held);
@@ -176,7 +176,7 @@ TEST(StagerStop, TakingDownAFailedDeviceWaitsForItsWork) {
                          .host_accessible = staging.host_accessible,
                          .operations_left = operations});
       {
-        StoppedFeed feed(device, staging.slots, kSteps);
+        StoppedFeed feed(device, staging.slots, kStopSteps);
         try {
           feed.consume(0);
         } catch (const std::runtime_error& error) {

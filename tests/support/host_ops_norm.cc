@@ -12,7 +12,7 @@ float* plane(float* planes, NormPlane which, int channels) {
 }
 
 template <typename T>
-void apply_norm(const NormShape& s, const NormForward& a, const float* scale, const float* shift) {
+void apply(const NormShape& s, const NormForward& a, const float* scale, const float* shift) {
   for (int64_t i = 0; i < s.pixels * s.channels; ++i) {
     const int64_t c = i % s.channels;
     float t = device::norm_value(load<T>(a.x, i), scale[c], shift[c]);
@@ -63,8 +63,8 @@ void write_channel(const NormShape& s, const NormForward& a, int c,
 
 template <typename T>
 void apply_planes(const NormShape& s, const NormForward& a) {
-  apply_norm<T>(s, a, plane(a.planes, NormPlane::scale, s.channels),
-                plane(a.planes, NormPlane::shift, s.channels));
+  apply<T>(s, a, plane(a.planes, NormPlane::scale, s.channels),
+           plane(a.planes, NormPlane::shift, s.channels));
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ void norm_inference(const NormShape& s, const NormForward& a) {
     scale[c] = a.gamma[c] / std::sqrt(a.running_variance[c] + s.eps);
     shift[c] = a.beta[c] - a.running_mean[c] * scale[c];
   }
-  with_type(s.type, [&]<typename T>(Tag<T>) { apply_norm<T>(s, a, scale.data(), shift.data()); });
+  with_type(s.type, [&]<typename T>(Tag<T>) { apply<T>(s, a, scale.data(), shift.data()); });
 }
 
 namespace {
@@ -140,7 +140,7 @@ class Back {
                               at(NormPlane::inverse, c), a_.gamma[c]);
   }
 
-  void apply_norm(const std::vector<device::NormSlope>& slopes) const {
+  void apply(const std::vector<device::NormSlope>& slopes) const {
     for (int64_t i = 0; i < s_.pixels * s_.channels; ++i) {
       const device::NormSlope& k = slopes[i % s_.channels];
       const float g = a_.dresidual != nullptr ? load<T>(a_.dresidual, i) : gradient(i);

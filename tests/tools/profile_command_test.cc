@@ -112,7 +112,7 @@ TEST_F(ProfileCommand, ATrainingIsProfiledAndLeavesNoCheckpoint) {
   EXPECT_THAT(result.out,
               HasSubstr("time with one every 5 steps [one that was written to " + out_));
   for (const auto& entry : std::filesystem::directory_iterator(out_)) {
-    EXPECT_THAT(entry.path().filename().string(), testing::StartsWith("profile."));
+    EXPECT_THAT(entry.path().filename().string(), ::testing::StartsWith("profile."));
   }
 }
 

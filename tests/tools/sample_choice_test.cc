@@ -248,7 +248,7 @@ TEST_F(SampleOptions, AreRefusedInOneSentence) {
       {{"--data", data(), "--weights", folder + "/none"},
        "--weights: " + folder + "/none: no such file (weights are balanced, or a file)"}};
   for (const auto& [words, why] : cases) {
-    EXPECT_THAT(dump_refusal(words), testing::StartsWith(why));
+    EXPECT_THAT(dump_refusal(words), ::testing::StartsWith(why));
   }
   // Data of other classes.
   out_.link(data() + "/train/disc", "few/a");
@@ -277,7 +277,7 @@ TEST_F(SampleOptions, TrainAndEvalTakeASubset) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("36 training samples, 4 for evaluation, 10 classes"));
   const json data_of_run = config("a")["data"];
-  EXPECT_THAT(data_of_run["subset"], testing::StartsWith("36 of 40 samples, ids "));
+  EXPECT_THAT(data_of_run["subset"], ::testing::StartsWith("36 of 40 samples, ids "));
   EXPECT_EQ(data_of_run["options"], json({{"data", {photos}},
                                           {"subset", {"part=0:0.9"}},
                                           {"eval_data", {photos}},
@@ -301,9 +301,9 @@ TEST_F(SampleOptions, TrainAndEvalTakeASubset) {
   ASSERT_EQ(classes.exit_code, 0) << classes.err;
   EXPECT_THAT(classes.out, HasSubstr("40 training samples, 2 for evaluation"));
   EXPECT_THAT(refusal(with(without_data("c", 1), {"--data", photos, "--eval-subset", "part=0:1"})),
-              testing::StartsWith("--eval-subset: it needs --eval-data, because nothing is "
-                                  "evaluated: " +
-                                  photos));
+              ::testing::StartsWith("--eval-subset: it needs --eval-data, because nothing is "
+                                    "evaluated: " +
+                                    photos));
   EXPECT_FALSE(fs::exists(run_folder("c")));
 }
 
@@ -342,7 +342,7 @@ TEST_F(SampleOptions, ASubsetResumesExactly) {
 
 TEST_F(SampleOptions, WeightsResumeExactly) {
   expect_exact_resume({"--data", data(), "--weights", "balanced"}, 20);
-  EXPECT_THAT(config("whole")["data"]["order"], testing::StartsWith("class balanced, length 40"));
+  EXPECT_THAT(config("whole")["data"]["order"], ::testing::StartsWith("class balanced, length 40"));
   EXPECT_EQ(receipt("whole")["policies"]["order"], config("whole")["data"]["order"]);
 }
 
@@ -381,10 +381,11 @@ TEST_F(SampleOptions, ARunIsResumedOnlyWithTheSameSamplesAndOrder) {
                                        subset +
                                        ", and with these options it would have all samples; a run "
                                        "is resumed with the same samples");
-  EXPECT_THAT(resume("subset", with(all, {"--subset", "part=0.1:1"})),
-              AllOf(testing::StartsWith("--subset: the run in " + run_folder("subset") + " has " +
-                                        subset + ", and with these options it would have 36 of 40"),
-                    Not(HasSubstr("would have " + subset))));
+  EXPECT_THAT(
+      resume("subset", with(all, {"--subset", "part=0.1:1"})),
+      AllOf(::testing::StartsWith("--subset: the run in " + run_folder("subset") + " has " +
+                                  subset + ", and with these options it would have 36 of 40"),
+            Not(HasSubstr("would have " + subset))));
   // The same samples in other words, from a file that changes.
   const std::string list = out_.write("list", "");
   std::string ids;
@@ -401,14 +402,15 @@ TEST_F(SampleOptions, ARunIsResumedOnlyWithTheSameSamplesAndOrder) {
   const std::string plain = "--weights: the run in " + run_folder("plain") +
                             " has every sample once per epoch, and with these options it would "
                             "have class balanced, length 40, ";
-  EXPECT_THAT(resume("plain", with(all, {"--weights", "balanced"})), testing::StartsWith(plain));
-  EXPECT_THAT(resume("plain", with(all, {"--shuffle-blocks", "16"})),
-              testing::StartsWith("--shuffle-blocks: the run in " + run_folder("plain") + " has "));
+  EXPECT_THAT(resume("plain", with(all, {"--weights", "balanced"})), ::testing::StartsWith(plain));
+  EXPECT_THAT(
+      resume("plain", with(all, {"--shuffle-blocks", "16"})),
+      ::testing::StartsWith("--shuffle-blocks: the run in " + run_folder("plain") + " has "));
   begin("blend", blend());
   EXPECT_THAT(resume("blend", {"--blend", data() + "=2", "--blend", other() + "=1"}),
-              testing::StartsWith("--blend: the run in " + run_folder("blend") +
-                                  " has blend of 2 sources in 1 pieces, length 60, shares "));
-  EXPECT_THAT(resume("blend", all), testing::StartsWith("--blend: the run in "));
+              ::testing::StartsWith("--blend: the run in " + run_folder("blend") +
+                                    " has blend of 2 sources in 1 pieces, length 60, shares "));
+  EXPECT_THAT(resume("blend", all), ::testing::StartsWith("--blend: the run in "));
 }
 
 TEST_F(SampleOptions, TrainRefusesWhatItWouldIgnore) {
@@ -466,8 +468,8 @@ TEST_F(SampleOptions, AProfiledTrainingHasThem) {
   const json found = json::parse(read_text(run_folder("profile") + "/profile.json"));
   ASSERT_FALSE(found["slowest_files"].empty());
   for (const json& file : found["slowest_files"]) {
-    EXPECT_THAT(file["name"], testing::AnyOf(testing::StartsWith("train/disc/"),
-                                             testing::StartsWith("train/ring/")));
+    EXPECT_THAT(file["name"], ::testing::AnyOf(::testing::StartsWith("train/disc/"),
+                                               ::testing::StartsWith("train/ring/")));
   }
   EXPECT_EQ(found["checkpoint"]["every_steps"], 1) << "8 samples are one batch";
   // So with an order, in which the samples of one class come.
@@ -479,7 +481,7 @@ TEST_F(SampleOptions, AProfiledTrainingHasThem) {
   const json drawn = json::parse(read_text(run_folder("profile") + "/profile.json"));
   ASSERT_FALSE(drawn["slowest_files"].empty());
   for (const json& file : drawn["slowest_files"]) {
-    EXPECT_THAT(file["name"], testing::StartsWith("train/disc/"));
+    EXPECT_THAT(file["name"], ::testing::StartsWith("train/disc/"));
   }
   const ProgramResult mixed = profile(blend());
   ASSERT_EQ(mixed.exit_code, 0) << mixed.err;

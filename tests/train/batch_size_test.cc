@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 BatchLimits limits(int64_t memory, int64_t step, int64_t most) {
   BatchLimits result;

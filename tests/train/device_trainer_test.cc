@@ -54,7 +54,7 @@ TEST(DeviceTrainer, IndependentReplicasAreSavedAndResumedExactly) {
   };
   const auto state_of = [](const std::string& out, int replica) {
     const std::string path = newest_checkpoint(checkpoint_folder(out, replica));
-    EXPECT_THAT(path, testing::HasSubstr("step_00000008"));
+    EXPECT_THAT(path, ::testing::HasSubstr("step_00000008"));
     return read_whole_file(path + "/state.safetensors");
   };
   const TempFolder whole, parts;

@@ -15,9 +15,9 @@
 namespace stoker {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
 namespace fs = std::filesystem;
 
 TrainOptions independent_options(int replicas, const std::string& out = "") {

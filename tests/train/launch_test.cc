@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Environment with(Environment environment, const Environment& more) {
   for (const auto& [name, value] : more) environment[name] = value;

@@ -11,9 +11,9 @@
 namespace stoker {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr int kClasses = 3;
 

@@ -16,8 +16,8 @@
 namespace stoker {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Every replica's threads take micro-batches from its counter, as the engine's workers do.
 TEST(NormExchange, GivesAllRanksTheNumbersOfAll) {
@@ -125,7 +125,7 @@ TEST(NormExchange, AbortWakesThoseWhoWaitInAnyMicroBatch) {
       reasons[4] = reason_of(2, 1);
     }
   });
-  EXPECT_THAT(reasons, testing::Each("rank 2 has failed"));
+  EXPECT_THAT(reasons, ::testing::Each("rank 2 has failed"));
 }
 
 TEST(NormExchangeDeathTest, RanksThatAreNotInTheSameStepEndTheProgram) {

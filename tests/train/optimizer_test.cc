@@ -10,13 +10,13 @@
 namespace stoker {
 namespace {
 
-void engine_gradients(Engine& engine, const TestBatch& batch) {
+void summed_gradients(Engine& engine, const TestBatch& batch) {
   engine.forward_backward(batch.rows());
   reduce(engine);
 }
 
 TEST(OptimizerTest, FourStepsArePyTorchs) {
-  compare_optimizers_with_pytorch(make_cpu_engine, engine_gradients);
+  compare_optimizers_with_pytorch(make_cpu_engine, summed_gradients);
 }
 
 // Tensors that are longer than a chunk, and more workers than one.
@@ -26,7 +26,7 @@ TEST(OptimizerTest, BitsDoNotDependOnTheWorkers) {
     const OptimizerSpec optimizer = clipping(kind);
     const auto run = [&](int workers) {
       const auto engine = started_engine(net, engine_options_for(optimizer, 6, 2, workers));
-      train_with(*engine, optimizer, 6, engine_gradients);
+      train_with(*engine, optimizer, 6, summed_gradients);
       return state_of(*engine);
     };
     EXPECT_TRUE(run(1) == run(3)) << to_string(kind);
@@ -39,7 +39,7 @@ TEST(OptimizerTest, PartsOfABatchGiveTheBitsOfTheWholeBatch) {
   const OptimizerSpec optimizer = clipping(OptimizerKind::sgd);
   const EngineOptions whole = engine_options_for(optimizer, 12, 2, 2);
   const auto one = started_engine(net, whole);
-  train_with(*one, optimizer, 12, engine_gradients);
+  train_with(*one, optimizer, 12, summed_gradients);
   for (const int parts : {2, 3, 6}) {
     EngineOptions options = whole;
     options.rows = 12 / parts;
@@ -82,9 +82,9 @@ TEST(OptimizerTest, SecondMomentsAreThereOnlyForAdam) {
 TEST(OptimizerTest, AnEngineRefusesAnUpdateThatItWasNotMadeFor) {
   const NetSpec net = tiny_net();
   const auto engine = make_cpu_engine(net, engine_options(6, 6));
-  EXPECT_THROW(train_with(*engine, with_optimizer({}, OptimizerKind::adam), 6, engine_gradients),
+  EXPECT_THROW(train_with(*engine, with_optimizer({}, OptimizerKind::adam), 6, summed_gradients),
                std::invalid_argument);
-  EXPECT_THROW(train_with(*engine, clipping(OptimizerKind::sgd), 6, engine_gradients),
+  EXPECT_THROW(train_with(*engine, clipping(OptimizerKind::sgd), 6, summed_gradients),
                std::invalid_argument);
 }
 
@@ -98,7 +98,7 @@ TEST(OptimizerTest, FrozenTensorsDoNotCount) {
       const auto engine = started_engine(net, engine_options_for(optimizer, 6, 6));
       const std::vector<float> before = read_state(*engine, StateKind::parameters);
       const auto gradients = [&](Engine& e, const TestBatch& batch) {
-        engine_gradients(e, batch);
+        summed_gradients(e, batch);
         if (huge) e.reduced_gradients()[0] = 1e6f;
       };
       train_with(*engine, optimizer, 6, gradients, {0});
@@ -116,7 +116,7 @@ TEST(OptimizerTest, LarsMovesWeightsThatAreZero) {
   const NetSpec net = tiny_net();
   OptimizerSpec optimizer = with_optimizer({}, OptimizerKind::lars);
   const auto engine = make_cpu_engine(net, engine_options_for(optimizer, 6, 6));
-  train_with(*engine, optimizer, 6, engine_gradients);  // all parameters are 0
+  train_with(*engine, optimizer, 6, summed_gradients);  // all parameters are 0
   for (const float value : read_state(*engine, StateKind::parameters)) {
     EXPECT_TRUE(std::isfinite(value));
   }

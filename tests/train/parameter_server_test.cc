@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TrainOptions server_options(int replicas, GradWire wire = GradWire::fp32) {
   TrainOptions options = small_options(replicas);
@@ -47,7 +47,7 @@ TEST(ParameterServerRun, IsTheOneInHostMemory) {
     Trainer trainer(*source, nullptr, options, observer, fake_engines());
     trainer.run();
     hashes[kind == ReduceKind::server_host] = trainer.weights_hash();
-    EXPECT_THAT(observer.plan, testing::Contains(testing::AllOf(
+    EXPECT_THAT(observer.plan, ::testing::Contains(::testing::AllOf(
                                    HasSubstr(std::string("exchange: ") + to_string(kind) + ","),
                                    HasSubstr("; the server is in host memory"))));
   }

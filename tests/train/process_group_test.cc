@@ -17,7 +17,7 @@
 namespace stoker {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Floats = std::vector<float>;
 
 // Values of very different magnitude, so that another order of summation gives other bits.

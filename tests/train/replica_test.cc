@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Names = std::vector<std::string>;
 
 TEST(Devices, NamesOfReplicas) {

@@ -16,7 +16,7 @@
 namespace stoker {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::string lock_refusal(const std::string& folder) {
   EXPECT_THROW(RunLock::require_free(folder), std::runtime_error);

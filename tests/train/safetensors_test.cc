@@ -15,12 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Safetensors : public testing::Test {
+class Safetensors : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directories(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
-  const std::string folder_ = testing::TempDir() + "/safetensors_" +
-                              testing::UnitTest::GetInstance()->current_test_info()->name() +
+  const std::string folder_ = ::testing::TempDir() + "/safetensors_" +
+                              ::testing::UnitTest::GetInstance()->current_test_info()->name() +
                               std::to_string(getpid());
   const std::string path_ = folder_ + "/t.safetensors";
 };

@@ -13,9 +13,9 @@
 namespace stoker {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Five steps of 16 samples, of which the last one has six, in micro-batches of 2 per replica.
 TrainOptions sync_options(int replicas, const std::string& out = "") {

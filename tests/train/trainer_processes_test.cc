@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 // With messages, like MPI, and without, like NCCL: the bits, files and ends must be the same.

@@ -18,8 +18,8 @@
 namespace stoker {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 // A run that is stopped at any step and resumed with another number of replicas equals a run that
 // was never stopped.

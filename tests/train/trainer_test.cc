@@ -21,7 +21,7 @@
 namespace stoker {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Trainer, ReplicasGiveTheSameBits) {
   const RunOutcome one = run_once(small_options(1), fake_engines());
@@ -156,9 +156,10 @@ TEST(Trainer, AnOrderSaysWhichSamplesAnEpochHas) {
     RecordingObserver observer;
     Trainer trainer(*source, nullptr, options, observer, fake_engines());
     EXPECT_EQ(trainer.run().step, 6);
-    EXPECT_THAT(observer.plan, testing::Contains("order: " + options.order->describe()));
-    EXPECT_THAT(observer.plan, testing::Contains("note: the last 8 samples of an epoch's order are "
-                                                 "left out"));
+    EXPECT_THAT(observer.plan, ::testing::Contains("order: " + options.order->describe()));
+    EXPECT_THAT(observer.plan,
+                ::testing::Contains("note: the last 8 samples of an epoch's order are "
+                                    "left out"));
     const auto config = nlohmann::json::parse(read_whole_file(folder.path() + "/config.json"));
     EXPECT_EQ(config["data"]["order"], options.order->describe());
     EXPECT_EQ(config["data"]["subset"], "some");

@@ -9,9 +9,9 @@
 namespace stoker {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TrainOptions wire_options(GradWire wire, int replicas) {
   TrainOptions options = small_options(replicas);

@@ -31,7 +31,7 @@ TEST(ProfilePage, HoldsTheJson) {
   const Json json = {{"verdict", {{"limit", "decode"}, {"waiting_share", 0.25}}},
                      {"warm_up", {{"steps", 9}}}};
   const std::string page = profile_page(json);
-  EXPECT_THAT(page, testing::StartsWith("<!doctype html>"));
+  EXPECT_THAT(page, ::testing::StartsWith("<!doctype html>"));
   EXPECT_EQ(Json::parse(data_in(page)), json);
   EXPECT_THAT(page, Not(HasSubstr("__STOKER_PROFILE_JSON__")));
 }
