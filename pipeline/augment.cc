@@ -11,18 +11,19 @@
 namespace stoker {
 namespace {
 
-std::string text_of(Size size) {
+std::string row_size_text(Size size) {
   return std::to_string(size.width) + "x" + std::to_string(size.height);
 }
 
-[[noreturn]] void refuse(const std::string& problem) {
+[[noreturn]] void refuse_augment(const std::string& problem) {
   throw std::invalid_argument("augment: " + problem);
 }
 
 void check_output(Size size) {
   const auto [shorter, longer] = std::minmax(size.width, size.height);
   if (shorter >= 1 && longer <= kMaxSide) return;
-  refuse("rows of " + text_of(size) + " pixels; sides must be 1.." + std::to_string(kMaxSide));
+  refuse_augment("rows of " + row_size_text(size) + " pixels; sides must be 1.." +
+                 std::to_string(kMaxSide));
 }
 
 // Two operations of one name would draw the same numbers.
@@ -33,7 +34,7 @@ void check_names(const StageList& stages) {
     if (!identity.starts_with("operation(")) continue;
     // The probability behind the name does not change the draws.
     const std::string name = identity.substr(0, identity.rfind(')') + 1);
-    if (!names.insert(name).second) refuse(name + " is there twice");
+    if (!names.insert(name).second) refuse_augment(name + " is there twice");
   }
 }
 
@@ -44,13 +45,14 @@ void check_view(const AugmentView& view, std::optional<Size> size, bool must_kno
   const std::optional<Size> last = view.stages.size(size, view.output);
   const std::string text = std::string("'").append(view.stages.describe()).append("'");
   if (!last && must_know) {
-    refuse(text + " gives images of different sizes: rows need one, as random_resized_crop, " +
-           "resize_center_crop, center_crop or resize(size=(" + std::to_string(view.output.height) +
-           ", " + std::to_string(view.output.width) + ")) give it");
+    refuse_augment(
+        text + " gives images of different sizes: rows need one, as random_resized_crop, " +
+        "resize_center_crop, center_crop or resize(size=(" + std::to_string(view.output.height) +
+        ", " + std::to_string(view.output.width) + ")) give it");
   }
   if (last && *last != view.output) {
-    refuse("rows of " + text_of(view.output) + " pixels, but " + text + " ends with images of " +
-           text_of(*last));
+    refuse_augment("rows of " + row_size_text(view.output) + " pixels, but " + text +
+                   " ends with images of " + row_size_text(*last));
   }
 }
 
@@ -129,7 +131,9 @@ void AugmentSpec::add(const PixelOperation& operation) {
 
 void AugmentSpec::validate() const {
   mix.validate();
-  if (mix.on() && !more_views.empty()) refuse("mix and views: rows of one view can be mixed only");
+  if (mix.on() && !more_views.empty()) {
+    refuse_augment("mix and views: rows of one view can be mixed only");
+  }
   for (int view = 0; view < views(); ++view) check_view(this->view(view), {}, false);
 }
 
@@ -142,7 +146,7 @@ std::string AugmentSpec::describe() const {
   const std::string text = more_views.empty() ? with_mix(stages.identity(), mix)
                                               : views_text(*this, &StageList::identity);
   const std::string views = crops.empty() ? text : text + " of one image";
-  return "output=" + text_of(output) + (views.empty() ? "" : " " + views);
+  return "output=" + row_size_text(output) + (views.empty() ? "" : " " + views);
 }
 
 void draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch,

@@ -13,11 +13,7 @@
 namespace stoker {
 namespace {
 
-size_t image_bytes(Size size) {
-  return size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
-}
-
-std::string text_of(Size size) {
+std::string sides_text(Size size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height);
 }
 
@@ -32,7 +28,7 @@ ImageView crop_of(ImageView image, Box box) {
 }
 
 // Returns the smallest box that has both.
-Box joined(const Box& a, const Box& b) {
+Box joined_boxes(const Box& a, const Box& b) {
   const int left = std::min(a.x, b.x), top = std::min(a.y, b.y);
   return {left, top, std::max(a.x + a.width, b.x + b.width) - left,
           std::max(a.y + a.height, b.y + b.height) - top};
@@ -44,7 +40,7 @@ CropSpec whole_of(Size size) {
   return {whole, size, whole};
 }
 
-bool is_whole(const DecodePlan& plan, Size source) {
+bool shows_whole(const DecodePlan& plan, Size source) {
   const CropSpec& crop = plan.crop;
   return crop.crop == Box{0, 0, source.width, source.height} && crop.resized == source &&
          crop.window == crop.crop;
@@ -88,8 +84,8 @@ struct Augmenter::Impl {
     if (!draws.failure().empty()) return {DecodeCode::unsupported, -1, draws.failure()};
     if (draws.size() != draws.output()) {
       return {DecodeCode::unsupported, -1,
-              "augment: the last image has " + text_of(draws.size()) + " pixels, the rows have " +
-                  text_of(draws.output())};
+              "augment: the last image has " + sides_text(draws.size()) +
+                  " pixels, the rows have " + sides_text(draws.output())};
     }
     plan = plan_decode(draws);
     return {};
@@ -103,7 +99,7 @@ struct Augmenter::Impl {
       DecodeStatus status = draw(source, seed, epoch, sample, view);
       if (!status.ok()) return status;
       std::swap(draws, view_draws[static_cast<size_t>(view)]);
-      box = view == 0 ? plan.crop.crop : joined(box, plan.crop.crop);
+      box = view == 0 ? plan.crop.crop : joined_boxes(box, plan.crop.crop);
     }
     return {};
   }
@@ -272,7 +268,7 @@ Box needed_box(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoc
     const CropSpec crop = plan_decode(draws).crop;
     // Several views may be made of the pixels of all their crops.
     const Box box = spec.views() > 1 ? crop.crop : source_box(crop);
-    needed = view == 0 ? box : joined(needed, box);
+    needed = view == 0 ? box : joined_boxes(needed, box);
   }
   return needed;
 }
@@ -321,7 +317,7 @@ DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Siz
   const DecodeStatus status = impl_->draw(size, seed, epoch, sample, view);
   if (!status.ok()) return status;
   const DecodePlan& plan = impl_->plan;
-  const bool whole = is_whole(plan, size);
+  const bool whole = shows_whole(plan, size);
   if (!whole || !planar) prefetch(next);
   if (!whole) {
     const ImageView image = impl_->interleaved(bytes.data(), planar, size);

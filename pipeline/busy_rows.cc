@@ -9,7 +9,7 @@ namespace stoker {
 namespace {
 
 // How long a death goes unnoticed, at most: whatever members do wakes the thread at once.
-constexpr int kWaitMs = 20;
+constexpr int kDeathMs = 20;
 
 }  // namespace
 
@@ -64,7 +64,7 @@ void BusyRows::serve() {
       waiting_.insert(waiting_.end(), looked.begin(), looked.end());
     }
     looked.clear();
-    if (none_has) shared_.rows().wait(seen, kWaitMs);
+    if (none_has) shared_.rows().wait(seen, kDeathMs);
   }
 }
 

@@ -11,23 +11,24 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kSamples = 4;         // that are looked at
-constexpr int64_t kMostTried = 64;      // of which some may be bad
-constexpr int64_t kEpochs = 16;         // that are looked at
-constexpr uint64_t kSeed = 0x64656364;  // any: what depends on it is not kept
+constexpr int64_t kLookedAtSamples = 4;  // that are looked at
+constexpr int64_t kMostTried = 64;       // of which some may be bad
+constexpr int64_t kEpochs = 16;          // that are looked at
+constexpr uint64_t kSeed = 0x64656364;   // any: what depends on it is not kept
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_decoded_cache(const std::string& why) {
   throw InvalidField("LoaderOptions", "cache", " cannot keep decoded pictures: " + why);
 }
 
-std::string text_of(Size size) {
+std::string text_of_form(Size size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height);
 }
 
-std::string text_of(const CropSpec& crop) {
-  return text_of(Size{crop.crop.width, crop.crop.height}) + " at " + std::to_string(crop.crop.x) +
-         "," + std::to_string(crop.crop.y) + " as " + text_of(crop.resized) + ", of which " +
-         text_of(Size{crop.window.width, crop.window.height}) + " at " +
+std::string text_of_form(const CropSpec& crop) {
+  return text_of_form(Size{crop.crop.width, crop.crop.height}) + " at " +
+         std::to_string(crop.crop.x) + "," + std::to_string(crop.crop.y) + " as " +
+         text_of_form(crop.resized) + ", of which " +
+         text_of_form(Size{crop.window.width, crop.window.height}) + " at " +
          std::to_string(crop.window.x) + "," + std::to_string(crop.window.y) + " by filter " +
          std::to_string(static_cast<int>(crop.filter));
 }
@@ -36,7 +37,7 @@ std::string text_of(const CropSpec& crop) {
 std::string part_text(const CropSpec& crop) {
   const Box& part =
       crop.window == Box{0, 0, crop.resized.width, crop.resized.height} ? crop.crop : crop.window;
-  return text_of(Size{part.width, part.height}) + " at " + std::to_string(part.x) + "," +
+  return text_of_form(Size{part.width, part.height}) + " at " + std::to_string(part.x) + "," +
          std::to_string(part.y);
 }
 
@@ -54,8 +55,8 @@ struct Probe {
 };
 
 // Returns false for a sample that is no picture, or that cannot be augmented so.
-bool look_at(const Source& source, const AugmentSpec& augment, ImageDecoder& decoder,
-             Probe& probe) {
+bool look_at_sample(const Source& source, const AugmentSpec& augment, ImageDecoder& decoder,
+                    Probe& probe) {
   std::vector<uint8_t> buffer;
   std::span<const uint8_t> bytes;
   if (!source.read(probe.id, buffer, bytes).ok) return false;
@@ -77,9 +78,9 @@ std::vector<Probe> look_at_some(const Source& source, const AugmentSpec& augment
   ImageDecoder decoder(decode);
   std::vector<Probe> probes;
   const int64_t most = std::min(kMostTried, source.size());
-  for (int64_t i = 0; i < most && std::ssize(probes) < kSamples; ++i) {
+  for (int64_t i = 0; i < most && std::ssize(probes) < kLookedAtSamples; ++i) {
     Probe probe{.id = order.at(i)};
-    if (look_at(source, augment, decoder, probe)) probes.push_back(std::move(probe));
+    if (look_at_sample(source, augment, decoder, probe)) probes.push_back(std::move(probe));
   }
   if (probes.empty()) {
     throw std::runtime_error("cache: none of " + std::to_string(most) + " samples of " +
@@ -106,12 +107,12 @@ std::string whole_refusal(const std::vector<Probe>& probes, PixelPolicy pixels) 
   const Probe& first = probes.front();
   for (const Probe& probe : probes) {
     if (probe.image != first.image) {
-      return "the images have different sizes, as " + text_of(first.image) + " and " +
-             text_of(probe.image);
+      return "the images have different sizes, as " + text_of_form(first.image) + " and " +
+             text_of_form(probe.image);
     }
   }
   if (int64_t{first.image.width} * first.image.height > kMostWholePixels) {
-    return "the images have " + text_of(first.image) + " pixels, and more than " +
+    return "the images have " + text_of_form(first.image) + " pixels, and more than " +
            std::to_string(kMostWholePixels) + " are not kept whole";
   }
   if (pixels == PixelPolicy::fast) {
@@ -126,16 +127,17 @@ std::string whole_refusal(const std::vector<Probe>& probes, PixelPolicy pixels) 
 FoundForm find_decoded_form(const Source& source, const AugmentSpec& augment,
                             const DecodeOptions& decode, const Permutation& order) {
   if (source.encoding() != SampleEncoding::image_file) {
-    refuse("the samples of " + source.root() + " are raw pixels, and nothing is decoded");
+    refuse_decoded_cache("the samples of " + source.root() +
+                         " are raw pixels, and nothing is decoded");
   }
   if (augment.views() > 1) {
-    refuse("a sample has " + std::to_string(augment.views()) + " views");
+    refuse_decoded_cache("a sample has " + std::to_string(augment.views()) + " views");
   }
-  for (int64_t i = 0; i < std::min(kSamples, source.size()); ++i) {
+  for (int64_t i = 0; i < std::min(kLookedAtSamples, source.size()); ++i) {
     const SampleId id = order.at(i);
     if (version_stamp(source, id).is_known()) continue;
-    refuse("nothing says when sample " + source.name(id) + " of " + source.root() +
-           " changes: it is in no file as it is read, or a server gives no versions");
+    refuse_decoded_cache("nothing says when sample " + source.name(id) + " of " + source.root() +
+                         " changes: it is in no file as it is read, or a server gives no versions");
   }
   const std::vector<Probe> probes = look_at_some(source, augment, decode, order);
   const Probe& first = probes.front();
@@ -144,7 +146,7 @@ FoundForm find_decoded_form(const Source& source, const AugmentSpec& augment,
       probes, [&](const Probe& probe) { return probe.size() == first.size(); });
   if (moving == probes.end() && other == probes.end()) {
     FoundForm found{{.is_whole = false, .size = first.size()}, ""};
-    for (const Probe& probe : probes) found.shown += text_of(probe.crops.front()) + "; ";
+    for (const Probe& probe : probes) found.shown += text_of_form(probe.crops.front()) + "; ";
     found.shown += libraries_text(probes);
     return found;
   }
@@ -155,16 +157,17 @@ FoundForm find_decoded_form(const Source& source, const AugmentSpec& augment,
       "(`store.cache`) does it for data in a store, and the system for files";
   const std::string recipe = std::string("'").append(augment.stages_text()).append("'");
   if (moving == probes.end()) {
-    refuse(recipe + " makes them of different sizes, as " + text_of(first.size()) + " and " +
-           text_of(other->size()) + ", and " + refusal + advice);
+    refuse_decoded_cache(recipe + " makes them of different sizes, as " +
+                         text_of_form(first.size()) + " and " + text_of_form(other->size()) +
+                         ", and " + refusal + advice);
   }
   const auto changed = std::ranges::find_if_not(moving->crops, [&](const CropSpec& crop) {
     return shows_the_same(crop, moving->crops.front());
   });
-  refuse(recipe + " shows another part of each image in every epoch (of " +
-         source.name(moving->id) + ", " + text_of(moving->image) +
-         " pixels: " + part_text(moving->crops.front()) + ", then " + part_text(*changed) +
-         "), and " + refusal + advice);
+  refuse_decoded_cache(recipe + " shows another part of each image in every epoch (of " +
+                       source.name(moving->id) + ", " + text_of_form(moving->image) +
+                       " pixels: " + part_text(moving->crops.front()) + ", then " +
+                       part_text(*changed) + "), and " + refusal + advice);
 }
 
 }  // namespace stoker

@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kSealsAtOnce = 8 << 10;
+constexpr int64_t kPlaceSealsAtOnce = 8 << 10;
 
 class MemoryPlaces final : public DecodedPlaces {
  public:
@@ -79,10 +79,10 @@ class DiskPlaces final : public DecodedPlaces {
   DiskPlaces(const std::string& folder, const std::string& about, int64_t places,
              int64_t place_bytes)
       : files_(folder, about), place_bytes_(place_bytes) {
-    std::vector<uint64_t> seals(kSealsAtOnce);
-    for (int64_t first = 0; first < places; first += kSealsAtOnce) {
+    std::vector<uint64_t> seals(kPlaceSealsAtOnce);
+    for (int64_t first = 0; first < places; first += kPlaceSealsAtOnce) {
       files_.read_seals(first, seals);
-      const auto end = seals.begin() + std::min(kSealsAtOnce, places - first);
+      const auto end = seals.begin() + std::min(kPlaceSealsAtOnce, places - first);
       found_ += end - seals.begin() - std::count(seals.begin(), end, 0);
     }
     // What a larger cache had behind goes: the size is what the disk shall hold.

@@ -9,13 +9,13 @@ namespace stoker {
 namespace {
 
 // All belong to the form of the places: another key is another order.
-constexpr PermutationKey kOrder{0x452821E638D01377, 0xBE5466CF34E90C6D};
+constexpr PermutationKey kDecodedOrder{0x452821E638D01377, 0xBE5466CF34E90C6D};
 constexpr size_t kHeadWords = 16;
-constexpr int64_t kHeadBytes = kHeadWords * sizeof(int64_t);
+constexpr int64_t kSampleHeadBytes = kHeadWords * sizeof(int64_t);
 
-using Head = std::array<int64_t, kHeadWords>;
+using SampleHead = std::array<int64_t, kHeadWords>;
 
-Head head_of(const FileStamp& stamp, const DecodedPicture& picture) {
+SampleHead head_of(const FileStamp& stamp, const DecodedPicture& picture) {
   const auto& [crop, resized, window, flip, filter] = picture.crop;
   return {stamp.bytes,
           stamp.modified_ns,
@@ -35,7 +35,7 @@ Head head_of(const FileStamp& stamp, const DecodedPicture& picture) {
           DecodedSamples::kForm};
 }
 
-DecodedPicture picture_of(const Head& head) {
+DecodedPicture picture_of(const SampleHead& head) {
   const auto at = [&](size_t i) { return static_cast<int>(head[i]); };
   return {{at(2), at(3)},
           {{at(4), at(5), at(6), at(7)},
@@ -56,9 +56,11 @@ DecodedSamples::DecodedSamples(const DecodedForm& form, int64_t samples, int64_t
       places_(std::move(places)),
       order_(order_of(samples)) {}
 
-Permutation DecodedSamples::order_of(int64_t samples) { return {samples, kOrder}; }
+Permutation DecodedSamples::order_of(int64_t samples) { return {samples, kDecodedOrder}; }
 
-int64_t DecodedSamples::place_bytes(const DecodedForm& form) { return kHeadBytes + form.bytes(); }
+int64_t DecodedSamples::place_bytes(const DecodedForm& form) {
+  return kSampleHeadBytes + form.bytes();
+}
 
 bool DecodedSamples::holds(SampleId id) const {
   const int64_t position = order_.position_of(id);
@@ -76,14 +78,14 @@ DecodedPicture DecodedSamples::read(SampleId id, const FileStamp& stamp, MayWait
   if (position >= count_ || !stamp.is_known()) return {};
   const std::span<const uint8_t> bytes = places_->read(position, may_wait, buffer);
   if (bytes.empty()) return {};
-  Head head;
-  std::memcpy(head.data(), bytes.data(), kHeadBytes);
+  SampleHead head;
+  std::memcpy(head.data(), bytes.data(), kSampleHeadBytes);
   DecodedPicture picture = picture_of(head);
   const Box& window = picture.crop.window;
   const bool is_right = head == head_of(stamp, picture) &&
                         Size{window.width, window.height} == form_.size &&
                         picture.source.width > 0 && picture.source.height > 0;
-  if (is_right) picture.pixels = bytes.subspan(kHeadBytes);
+  if (is_right) picture.pixels = bytes.subspan(kSampleHeadBytes);
   return picture;
 }
 
@@ -93,9 +95,9 @@ void DecodedSamples::keep(SampleId id, const FileStamp& stamp, const DecodedPict
   std::vector<uint8_t> bytes(static_cast<size_t>(place_bytes(form_)));
   // Another process or thread may have kept it meanwhile.
   if (!read(id, stamp, MayWait::yes, bytes).pixels.empty()) return;
-  const Head head = head_of(stamp, picture);
-  std::memcpy(bytes.data(), head.data(), kHeadBytes);
-  std::ranges::copy(picture.pixels, bytes.begin() + kHeadBytes);
+  const SampleHead head = head_of(stamp, picture);
+  std::memcpy(bytes.data(), head.data(), kSampleHeadBytes);
+  std::ranges::copy(picture.pixels, bytes.begin() + kSampleHeadBytes);
   if (places_->keep(position, bytes)) ++kept_;
 }
 

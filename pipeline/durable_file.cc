@@ -15,17 +15,17 @@
 namespace stoker {
 namespace {
 
-[[noreturn]] void fail(const std::string& what, const std::string& path) {
+[[noreturn]] void fail_file(const std::string& what, const std::string& path) {
   throw std::runtime_error(what + " " + path + ": " + std::strerror(errno));
 }
 
 // A file descriptor that closes itself. It accepts only files and folders: opening or reading a
 // pipe would wait for ever, and /dev/full has no end.
-class File {
+class OpenFile {
  public:
-  File(const std::string& path, int flags)
+  OpenFile(const std::string& path, int flags)
       : path_(path), handle_(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666)) {
-    if (handle_ < 0) fail("cannot open", path);
+    if (handle_ < 0) fail_file("cannot open", path);
     try {
       check_kind();
     } catch (...) {
@@ -34,17 +34,17 @@ class File {
       throw;
     }
   }
-  ~File() {
+  ~OpenFile() {
     if (handle_ >= 0) ::close(handle_);
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
 
   void write(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::write(handle_, bytes.data(), bytes.size());
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail("cannot write", path_);
+      if (count < 0) fail_file("cannot write", path_);
       bytes.remove_prefix(static_cast<size_t>(count));
     }
   }
@@ -53,25 +53,25 @@ class File {
     for (;;) {
       const ssize_t count = ::read(handle_, buffer.data(), buffer.size());
       if (count >= 0) return static_cast<size_t>(count);
-      if (errno != EINTR) fail("cannot read", path_);
+      if (errno != EINTR) fail_file("cannot read", path_);
     }
   }
   void seek(uint64_t offset) {
-    if (::lseek(handle_, static_cast<off_t>(offset), SEEK_SET) < 0) fail("cannot read", path_);
+    if (::lseek(handle_, static_cast<off_t>(offset), SEEK_SET) < 0) fail_file("cannot read", path_);
   }
   void flush() {
-    if (::fsync(handle_) != 0) fail("cannot flush", path_);
+    if (::fsync(handle_) != 0) fail_file("cannot flush", path_);
   }
   void close() {
     const int handle = handle_;
     handle_ = -1;
-    if (::close(handle) != 0) fail("cannot close", path_);
+    if (::close(handle) != 0) fail_file("cannot close", path_);
   }
 
  private:
   void check_kind() const {
     struct stat status;
-    if (::fstat(handle_, &status) != 0) fail("cannot look at", path_);
+    if (::fstat(handle_, &status) != 0) fail_file("cannot look at", path_);
     if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return;
     throw std::runtime_error("cannot use " + path_ + ": not a regular file");
   }
@@ -86,13 +86,13 @@ std::string parent(const std::string& path) {
 }
 
 void rename_to(const std::string& temporary, const std::string& path) {
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("cannot rename to", path);
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail_file("cannot rename to", path);
 }
 
 }  // namespace
 
 void write_flushed(const std::string& path, std::span<const std::string_view> pieces) {
-  File file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+  OpenFile file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   for (const std::string_view piece : pieces) file.write(piece);
   file.flush();
   file.close();
@@ -103,7 +103,7 @@ void replace_file(const std::string& path, std::string_view content, Flush flush
   // What a run that was killed has left, or a link that somebody has laid there: a new file is
   // made, and none is followed.
   ::unlink(temporary.c_str());
-  File file(temporary, O_WRONLY | O_CREAT | O_EXCL);
+  OpenFile file(temporary, O_WRONLY | O_CREAT | O_EXCL);
   try {
     file.write(content);
     if (flush == Flush::yes) file.flush();
@@ -121,10 +121,10 @@ void publish(const std::string& temporary, const std::string& path) {
   flush_folder(parent(path));
 }
 
-void flush_folder(const std::string& path) { File(path, O_RDONLY | O_DIRECTORY).flush(); }
+void flush_folder(const std::string& path) { OpenFile(path, O_RDONLY | O_DIRECTORY).flush(); }
 
 void read_pieces(const std::string& path, const std::function<void(std::string_view)>& take) {
-  File file(path, O_RDONLY);
+  OpenFile file(path, O_RDONLY);
   std::array<char, 1 << 16> buffer;
   while (const size_t count = file.read(buffer)) take({buffer.data(), count});
 }
@@ -136,7 +136,7 @@ std::string read_whole_file(const std::string& path) {
 }
 
 void read_part(const std::string& path, uint64_t offset, std::span<char> bytes) {
-  File file(path, O_RDONLY);
+  OpenFile file(path, O_RDONLY);
   file.seek(offset);
   while (!bytes.empty()) {
     const size_t count = file.read(bytes);

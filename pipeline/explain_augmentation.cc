@@ -9,7 +9,7 @@ namespace {
 
 // Images and samples that show what the stages do: one that is wide, one that is high.
 constexpr Size kExamples[] = {{500, 375}, {375, 500}};
-constexpr int kSamples = 64;
+constexpr int kSeenSamples = 64;
 
 // What the steps of one stage were done by, in the rows that were looked at.
 struct Seen {
@@ -33,7 +33,7 @@ bool is_joined(std::span<const PixelStep> steps, size_t i) {
   return is_table(i) && (is_table(i + 1) || (i > 0 && is_table(i - 1)));
 }
 
-void look_at(const AugmentView& view, Size source, int64_t sample, std::vector<Seen>& seen) {
+void see_sample(const AugmentView& view, Size source, int64_t sample, std::vector<Seen>& seen) {
   Draws draws;
   draws.begin(source, view.output, 0, 0, sample);
   std::vector<size_t> ends;  // the number of the first step after each stage
@@ -59,7 +59,9 @@ constexpr const char* kOnGpu = "; by a GPU behind the copy, unless a receipt is 
 void explain(const AugmentView& view, const std::string& indent, std::vector<std::string>& lines) {
   std::vector<Seen> seen(view.stages.stages().size());
   for (const Size source : kExamples) {
-    for (int64_t sample = 0; sample < kSamples; ++sample) look_at(view, source, sample, seen);
+    for (int64_t sample = 0; sample < kSeenSamples; ++sample) {
+      see_sample(view, source, sample, seen);
+    }
   }
   for (size_t i = 0; i < seen.size(); ++i) {
     lines.push_back(indent + view.stages.stages()[i].describe() + ": " + sentence(seen[i]));

@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-std::string path_of(const Source& source, const std::string& name) {
+std::string finding_path(const Source& source, const std::string& name) {
   // A list may name its files by absolute paths.
   if (source.root().empty() || name.starts_with('/')) return name;
   return valid_text(source.root()) + "/" + name;
@@ -17,9 +17,12 @@ std::string path_of(const Source& source, const std::string& name) {
 
 nlohmann::ordered_json to_json(const Source& source, const Finding& finding) {
   const std::string name = source.name(finding.id);
-  return {{"sample_id", finding.id},       {"name", name},
-          {"path", path_of(source, name)}, {"label", source.label(finding.id)},
-          {"reason", finding.reason},      {"byte_offset", finding.byte_offset},
+  return {{"sample_id", finding.id},
+          {"name", name},
+          {"path", finding_path(source, name)},
+          {"label", source.label(finding.id)},
+          {"reason", finding.reason},
+          {"byte_offset", finding.byte_offset},
           {"message", finding.message}};
 }
 
@@ -27,7 +30,7 @@ nlohmann::ordered_json to_json(const Source& source, const SourceNote& note) {
   return {{"reason", note.reason},
           {"files", note.files},
           {"name", note.name},
-          {"path", path_of(source, note.name)},
+          {"path", finding_path(source, note.name)},
           {"message", note.message}};
 }
 

@@ -14,14 +14,14 @@ namespace {
 
 constexpr int kMaxThreads = 1024;  // more is a mistake, and each thread takes memory
 
-void require(bool good, const std::string& field, const std::string& problem) {
+void require_option(bool good, const std::string& field, const std::string& problem) {
   if (!good) throw InvalidField("LoaderOptions", field, problem);
 }
 
 void require_range(const char* field, int64_t value, int64_t low, int64_t high) {
-  require(value >= low && value <= high, field,
-          " is " + std::to_string(value) + ", must be " + std::to_string(low) + " to " +
-              std::to_string(high));
+  require_option(value >= low && value <= high, field,
+                 " is " + std::to_string(value) + ", must be " + std::to_string(low) + " to " +
+                     std::to_string(high));
 }
 
 void check_options(const LoaderOptions& options, int64_t devices) {
@@ -34,28 +34,30 @@ void check_options(const LoaderOptions& options, int64_t devices) {
   if (options.measure) {
     require_range("spare_workers", options.measure->spare_workers, 0, kMaxThreads);
   }
-  require(!options.remote_rows || options.parts == 1, "parts",
-          " is " + std::to_string(options.parts) + ", must be 1 if other processes fill rows");
-  require(!options.remote_rows || !options.feed.cache, "cache",
-          " keeps decoded pictures, and there are none of rows that other processes fill");
+  require_option(
+      !options.remote_rows || options.parts == 1, "parts",
+      " is " + std::to_string(options.parts) + ", must be 1 if other processes fill rows");
+  require_option(!options.remote_rows || !options.feed.cache, "cache",
+                 " keeps decoded pictures, and there are none of rows that other processes fill");
   require_range("io_threads", options.feed.io_threads, 0, kMaxThreads);
   require_range("world", options.world, 1, 1 << 20);
-  require(options.rank >= 0 && options.rank < options.world, "rank",
-          " is " + std::to_string(options.rank) + " of a world of " +
-              std::to_string(options.world) + ", must be 0 to world - 1");
+  require_option(options.rank >= 0 && options.rank < options.world, "rank",
+                 " is " + std::to_string(options.rank) + " of a world of " +
+                     std::to_string(options.world) + ", must be 0 to world - 1");
   const int64_t replicas = int64_t{options.world} * devices;
-  require(replicas * options.parts < (int64_t{1} << 31) / options.batch_size, "batch_size",
-          ": the global batch of " + std::to_string(options.world) + " ranks x " +
-              std::to_string(devices) + " devices x " +
-              (options.parts > 1 ? std::to_string(options.parts) + " parts x " : "") +
-              std::to_string(options.batch_size) + " samples is 2^31 samples or more");
-  require(!std::isnan(options.epochs), "epochs", " is not a number");
-  require(options.feed.max_bad >= 0, "max_bad",
-          " is " + std::to_string(options.feed.max_bad) + ", must be a share below 1 or a count");
-  require(options.first_epoch_offset >= 0, "first_epoch_offset",
-          " is " + std::to_string(options.first_epoch_offset) + ", must not be negative");
-  require(options.feed.decode.max_pixels >= 1, "decode.max_pixels",
-          " is " + std::to_string(options.feed.decode.max_pixels) + ", must be at least 1");
+  require_option(replicas * options.parts < (int64_t{1} << 31) / options.batch_size, "batch_size",
+                 ": the global batch of " + std::to_string(options.world) + " ranks x " +
+                     std::to_string(devices) + " devices x " +
+                     (options.parts > 1 ? std::to_string(options.parts) + " parts x " : "") +
+                     std::to_string(options.batch_size) + " samples is 2^31 samples or more");
+  require_option(!std::isnan(options.epochs), "epochs", " is not a number");
+  require_option(
+      options.feed.max_bad >= 0, "max_bad",
+      " is " + std::to_string(options.feed.max_bad) + ", must be a share below 1 or a count");
+  require_option(options.first_epoch_offset >= 0, "first_epoch_offset",
+                 " is " + std::to_string(options.first_epoch_offset) + ", must not be negative");
+  require_option(options.feed.decode.max_pixels >= 1, "decode.max_pixels",
+                 " is " + std::to_string(options.feed.decode.max_pixels) + ", must be at least 1");
 }
 
 constexpr size_t kMaxName = 100;
@@ -67,23 +69,24 @@ void check_share(const LoaderOptions& options) {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
            (letter >= '0' && letter <= '9') || letter == '_' || letter == '-' || letter == '.';
   });
-  require(is_name && name.size() <= kMaxName, "share",
-          " is \"" + name.substr(0, 2 * kMaxName) + "\", must be at most " +
-              std::to_string(kMaxName) + " letters, digits, '_', '-' and '.'");
+  require_option(is_name && name.size() <= kMaxName, "share",
+                 " is \"" + name.substr(0, 2 * kMaxName) + "\", must be at most " +
+                     std::to_string(kMaxName) + " letters, digits, '_', '-' and '.'");
   require_range("share.steps", options.share.steps, 1, 1 << 16);
-  require(options.share.wait_s >= 0 && options.share.wait_s <= 1e6, "share.wait_s",
-          " is " + std::to_string(options.share.wait_s) + ", must be 0 to 1000000 seconds");
-  require(!options.remote_rows, "share",
-          " is \"" + name +
-              "\", but other machines fill rows, too (remote): rows are shared by one machine's "
-              "processes, or filled by others, not both");
+  require_option(options.share.wait_s >= 0 && options.share.wait_s <= 1e6, "share.wait_s",
+                 " is " + std::to_string(options.share.wait_s) + ", must be 0 to 1000000 seconds");
+  require_option(
+      !options.remote_rows, "share",
+      " is \"" + name +
+          "\", but other machines fill rows, too (remote): rows are shared by one machine's "
+          "processes, or filled by others, not both");
 }
 
 // Partners must be in the same batch of the same device.
 void check_mix(const Source& source, const LoaderOptions& options) {
-  require(options.batch_size % 2 == 0, "batch_size",
-          " is " + std::to_string(options.batch_size) +
-              " for each device, must be even where rows are mixed in pairs (`mix`)");
+  require_option(options.batch_size % 2 == 0, "batch_size",
+                 " is " + std::to_string(options.batch_size) +
+                     " for each device, must be even where rows are mixed in pairs (`mix`)");
   for (const TargetColumn& column : source.targets()) {
     for (const TargetColumn& own : mix_columns()) {
       if (column.name != own.name) continue;
@@ -141,11 +144,11 @@ SamplerOptions sampler_options(const Source& source, const LoaderOptions& option
 
 void check_loader(const Source& source, const AugmentSpec& augment,
                   const std::vector<Device*>& devices, const LoaderOptions& options) {
-  require(!devices.empty(), "devices", ": there are no devices: at least one is needed");
+  require_option(!devices.empty(), "devices", ": there are no devices: at least one is needed");
   for (size_t i = 0; i < devices.size(); ++i) {
-    require(devices[i] != nullptr, "devices", ": device " + std::to_string(i) + " is null");
-    require(!options.format || devices[i]->host_accessible(), "format",
-            " is for host devices, " + devices[i]->name() + " converts what it was given");
+    require_option(devices[i] != nullptr, "devices", ": device " + std::to_string(i) + " is null");
+    require_option(!options.format || devices[i]->host_accessible(), "format",
+                   " is for host devices, " + devices[i]->name() + " converts what it was given");
   }
   check_options(options, static_cast<int64_t>(devices.size()));
   check_share(options);
@@ -153,8 +156,8 @@ void check_loader(const Source& source, const AugmentSpec& augment,
   augment.validate_for(raw ? std::optional(source.raw_size()) : std::nullopt);
   if (augment.mix.on()) check_mix(source, options);
   const bool wide = options.format && options.format->type == PixelType::fp32;
-  require(augment.views() == 1 || !options.format || wide, "format",
-          ": views are uint8 or float32 on a host device");
+  require_option(augment.views() == 1 || !options.format || wide, "format",
+                 ": views are uint8 or float32 on a host device");
   check_targets(batch_columns(source, augment, options.format));
   const Sampler refuses(sampler_options(source, options, static_cast<int>(devices.size())));
 }

@@ -29,17 +29,17 @@ std::string exact(double value) {
   return {text, std::to_chars(text, text + sizeof(text), value).ptr};
 }
 
-void require(bool holds, const char* field, double value, const char* rule) {
+void require_mix(bool holds, const char* field, double value, const char* rule) {
   if (!holds) throw InvalidField("MixSpec", field, " = " + exact(value) + ": " + rule);
 }
 
 void require_alpha(const char* field, double alpha) {
-  require(alpha == 0 || (alpha >= kLeastAlpha && alpha <= kMostAlpha), field, alpha,
-          "must be 0 (off) or 0.001..1000");
+  require_mix(alpha == 0 || (alpha >= kLeastAlpha && alpha <= kMostAlpha), field, alpha,
+              "must be 0 (off) or 0.001..1000");
 }
 
 void require_probability(const char* field, double value) {
-  require(value >= 0 && value <= 1, field, value, "must be 0..1");
+  require_mix(value >= 0 && value <= 1, field, value, "must be 0..1");
 }
 
 Box box_of(const RandomKey& key, uint32_t first_draw, double lambda, Size size) {
@@ -54,14 +54,14 @@ Box box_of(const RandomKey& key, uint32_t first_draw, double lambda, Size size) 
 }
 
 // Exact: mixup's share is a multiple of 1 / kMixParts.
-int parts_of(const MixDraw& draw) { return static_cast<int>(draw.own_share * kMixParts); }
+int own_parts(const MixDraw& draw) { return static_cast<int>(draw.own_share * kMixParts); }
 
 // Lines [begin, end) of a row; `own` and `partner` begin with the first of them.
 void mix_lines(const MixDraw& draw, int width, int begin, int end, const uint8_t* partner,
                uint8_t* own) {
   const size_t line = size_t{3} * static_cast<size_t>(width);
   if (draw.kind == MixKind::mixup) {
-    mix_values(parts_of(draw), partner, line * static_cast<size_t>(end - begin), own);
+    mix_values(own_parts(draw), partner, line * static_cast<size_t>(end - begin), own);
   } else if (draw.kind == MixKind::cutmix) {
     const int first = std::max(begin, draw.box.y);
     const int last = std::min(end, draw.box.y + draw.box.height);
@@ -113,8 +113,8 @@ void mix_rows(Size size, const MixRow& first, const MixRow& second, std::vector<
   if (first.draw.kind == MixKind::none && second.draw.kind == MixKind::none) return;
   const size_t line = size_t{3} * static_cast<size_t>(size.width);
   if (first.draw.kind == MixKind::mixup && second.draw.kind == MixKind::mixup) {
-    return mix_each_other(parts_of(first.draw), first.pixels, parts_of(second.draw), second.pixels,
-                          line * static_cast<size_t>(size.height));
+    return mix_each_other(own_parts(first.draw), first.pixels, own_parts(second.draw),
+                          second.pixels, line * static_cast<size_t>(size.height));
   }
   scratch.resize(static_cast<size_t>(mix_scratch_bytes(size)));
   const int lines = lines_per_block(size);

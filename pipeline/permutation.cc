@@ -12,7 +12,7 @@ __extension__ using uint128 = unsigned __int128;
 // are enough (Luby and Rackoff 1988), and these are twice that.
 uint64_t rounds_for(int bits) { return bits <= 12 ? 20 : 4; }
 
-constexpr uint64_t kSpread = 0xD6E8FEB86659FD93, kStride = 0x9E3779B97F4A7C15;
+constexpr uint64_t kSpread = 0xD6E8FEB86659FD93, kKeyStride = 0x9E3779B97F4A7C15;
 
 // The round function: spreads the few bits of `value` over the word before the keyed product
 // (otherwise neighbours would differ only by a carry), and folds the product's halves.
@@ -41,9 +41,9 @@ uint64_t feistel(uint64_t value, int bits, PermutationKey key) {
   Halves halves(value, bits);
   for (uint64_t round = rounds_for(bits); round > 0; --round) {
     halves.low ^= mix(halves.high, key) & halves.low_mask;
-    key.add += kStride;
+    key.add += kKeyStride;
     halves.high ^= mix(halves.low, key) & halves.high_mask;
-    key.add += kStride;
+    key.add += kKeyStride;
   }
   return halves.joined();
 }
@@ -51,11 +51,11 @@ uint64_t feistel(uint64_t value, int bits, PermutationKey key) {
 // The same changes in the opposite order: each undoes itself.
 uint64_t feistel_inverse(uint64_t value, int bits, PermutationKey key) {
   Halves halves(value, bits);
-  key.add += 2 * rounds_for(bits) * kStride;
+  key.add += 2 * rounds_for(bits) * kKeyStride;
   for (uint64_t round = rounds_for(bits); round > 0; --round) {
-    key.add -= kStride;
+    key.add -= kKeyStride;
     halves.high ^= mix(halves.low, key) & halves.high_mask;
-    key.add -= kStride;
+    key.add -= kKeyStride;
     halves.low ^= mix(halves.high, key) & halves.low_mask;
   }
   return halves.joined();

@@ -40,7 +40,7 @@ std::vector<RowView> views_of(const AugmentSpec& augment, const std::optional<Ro
   return views;
 }
 
-size_t bytes_of(const std::vector<RowView>& views) {
+size_t scratch_bytes_of(const std::vector<RowView>& views) {
   return views.back().scratch_offset + views.back().row_bytes;
 }
 
@@ -88,7 +88,7 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       encoding_(source.encoding()),
       raw_size_(source.raw_size()),
       views_(views_of(augment, options.format)),
-      row_bytes_(bytes_of(views_)),
+      row_bytes_(scratch_bytes_of(views_)),
       target_bytes_(bytes_of_columns(source)),
       sampler_(sampler_options(source, options, devices)),
       quarantine_(quarantine),

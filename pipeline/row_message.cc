@@ -10,17 +10,17 @@
 namespace stoker {
 namespace {
 
-constexpr uint64_t kForm = 0x31736f7772746b73;  // "sktrows1"
+constexpr uint64_t kMessageForm = 0x31736f7772746b73;  // "sktrows1"
 
-struct Head {
-  uint64_t form = kForm;
+struct MessageHead {
+  uint64_t form = kMessageForm;
   uint64_t fingerprint = 0;
   RowRange range;
 };
-constexpr size_t kHeadBytes = BatchLayout::kAlignment;
-static_assert(sizeof(Head) <= kHeadBytes);
+constexpr size_t kMessageHeadBytes = BatchLayout::kAlignment;
+static_assert(sizeof(MessageHead) <= kMessageHeadBytes);
 
-std::string text_of(const RowRange& range) {
+std::string text_of_rows(const RowRange& range) {
   return "rows " + std::to_string(range.first_row) + " to " +
          std::to_string(range.first_row + range.rows - 1) + " of step " +
          std::to_string(range.step) + ", device " + std::to_string(range.device);
@@ -35,22 +35,22 @@ BatchLayout message_layout(const BatchShape& batch, int rows) {
 }
 
 size_t message_bytes(const BatchShape& batch, int rows) {
-  return kHeadBytes + message_layout(batch, rows).slab_bytes();
+  return kMessageHeadBytes + message_layout(batch, rows).slab_bytes();
 }
 
 Slab begin_message(std::span<std::byte> message, const BatchShape& batch, const RowRange& range,
                    uint64_t fingerprint) {
-  const Head head{.fingerprint = fingerprint, .range = range};
-  std::memset(message.data(), 0, kHeadBytes);
+  const MessageHead head{.fingerprint = fingerprint, .range = range};
+  std::memset(message.data(), 0, kMessageHeadBytes);
   std::memcpy(message.data(), &head, sizeof(head));
-  return slab_at(message.data() + kHeadBytes, message_layout(batch, range.rows));
+  return slab_at(message.data() + kMessageHeadBytes, message_layout(batch, range.rows));
 }
 
 const Slab read_message(std::span<const std::byte> message, const BatchShape& batch,
                         const RowRange& range, uint64_t fingerprint) {
-  Head head;
+  MessageHead head;
   if (message.size() >= sizeof(head)) std::memcpy(&head, message.data(), sizeof(head));
-  if (message.size() < sizeof(head) || head.form != kForm) {
+  if (message.size() < sizeof(head) || head.form != kMessageForm) {
     throw std::invalid_argument("these " + std::to_string(message.size()) +
                                 " bytes are no rows of this version of stoker");
   }
@@ -61,15 +61,15 @@ const Slab read_message(std::span<const std::byte> message, const BatchShape& ba
         hex64(head.fingerprint) + ", this feed has " + hex64(fingerprint));
   }
   if (head.range != range) {
-    throw std::invalid_argument(text_of(head.range) + " came for " + text_of(range));
+    throw std::invalid_argument(text_of_rows(head.range) + " came for " + text_of_rows(range));
   }
   const size_t expected = message_bytes(batch, range.rows);
   if (message.size() != expected) {
-    throw std::invalid_argument(text_of(range) + " came in " + std::to_string(message.size()) +
+    throw std::invalid_argument(text_of_rows(range) + " came in " + std::to_string(message.size()) +
                                 " bytes, must be " + std::to_string(expected));
   }
   // Nobody writes through this slab: it is const for the caller.
-  return slab_at(const_cast<std::byte*>(message.data()) + kHeadBytes,
+  return slab_at(const_cast<std::byte*>(message.data()) + kMessageHeadBytes,
                  message_layout(batch, range.rows));
 }
 

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMaxSamples = int64_t{1} << 40;
+constexpr int64_t kMaxSamplerSamples = int64_t{1} << 40;
 
 std::string numbers_of(const SamplerOptions& options) {
   return "samples = " + std::to_string(options.samples) +
@@ -19,7 +19,7 @@ std::string numbers_of(const SamplerOptions& options) {
 }
 
 // Returns the options' order, or the one that `shuffle` says.
-SharedOrder order_of(const SamplerOptions& options) {
+SharedOrder order_for(const SamplerOptions& options) {
   if (!options.order) {
     return options.shuffle ? shuffled_order(options.samples) : sequential_order(options.samples);
   }
@@ -56,14 +56,14 @@ Sampler::Sampler(const SamplerOptions& options)
   if (options.samples < 1) {
     throw std::invalid_argument("Sampler: no samples (" + numbers_of(options) + ")");
   }
-  if (options.samples > kMaxSamples) {
+  if (options.samples > kMaxSamplerSamples) {
     throw std::invalid_argument("Sampler: more than 2^40 samples (" + numbers_of(options) + ")");
   }
   if (options.rows < 1 || options.replicas < 1) {
     throw std::invalid_argument("Sampler: rows and replicas must be at least 1 (" +
                                 numbers_of(options) + ")");
   }
-  order_ = order_of(options);
+  order_ = order_for(options);
   const int64_t length = order_->length();
   if (options.last_batch == LastBatch::drop && length < global_batch_) {
     const std::string samples = std::to_string(length) + " samples";

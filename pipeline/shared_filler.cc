@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kRawBlockBytes = 1 << 20;
 constexpr int kBlocksPerBatch = 8;  // at least, of small rows, so that several threads have work
-constexpr int kWaitMs = 20;
+constexpr int kFillWaitMs = 20;
 // What is fetched by another member is left to it for so long. It is behind by more if it has not
 // begun the block by then, and can take the rows from here.
 constexpr int64_t kYieldMs = 200;
@@ -212,7 +212,7 @@ void SharedFiller::fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& p
     std::erase_if(left, [&](const RowRange& range) {
       return fill_block(worker, slab, range, steady_now_ns() - start);
     });
-    if (left.size() == before) rows_.wait(seen, kWaitMs);
+    if (left.size() == before) rows_.wait(seen, kFillWaitMs);
   }
   batch_is_complete(place);
 }

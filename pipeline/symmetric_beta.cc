@@ -11,7 +11,7 @@ namespace {
 // Of ln 2: the upper part has zeros at its end, so that its product with an exponent is exact.
 constexpr double kLn2High = 0x1.62e42feep-1, kLn2Low = 0x1.a39ef35793c76p-33;
 
-constexpr int kFractionBits = 52, kExponentBias = 1023;
+constexpr int kDoubleFractionBits = 52, kExponentBias = 1023;
 
 // A log of a share below this is that of 0: its exponential vanishes beside any other.
 constexpr double kVanishes = -700;
@@ -28,7 +28,8 @@ constexpr std::array<double, 15> kTaylor = [] {
 }();
 
 double power_of_two(int exponent) {
-  return std::bit_cast<double>(static_cast<uint64_t>(exponent + kExponentBias) << kFractionBits);
+  return std::bit_cast<double>(static_cast<uint64_t>(exponent + kExponentBias)
+                               << kDoubleFractionBits);
 }
 
 double joehnk(const RandomKey& key, uint32_t draw, double alpha) {
@@ -60,7 +61,7 @@ double ulrich(const RandomKey& key, uint32_t draw, double alpha) {
 
 double portable_log(double value) {
   const auto bits = std::bit_cast<uint64_t>(value);
-  int exponent = static_cast<int>(bits >> kFractionBits) - kExponentBias;
+  int exponent = static_cast<int>(bits >> kDoubleFractionBits) - kExponentBias;
   double mantissa = value / power_of_two(exponent);
   if (mantissa > 1.41421356) {
     mantissa /= 2;

@@ -15,7 +15,7 @@ namespace {
 using Words = std::set<std::string, std::less<>>;
 
 // "annotations.faceBox_2" has the words annotations, face and box.
-Words words_of(const std::string& name) {
+Words words_in(const std::string& name) {
   Words words;
   std::string word;
   const auto end = [&] {
@@ -38,7 +38,7 @@ Words words_of(const std::string& name) {
 }
 
 bool is_place(const TargetColumn& column) {
-  const Words words = words_of(column.name);
+  const Words words = words_in(column.name);
   const auto has = [&](std::initializer_list<std::string_view> wanted) {
     return std::ranges::any_of(wanted, [&](auto word) { return words.contains(word); });
   };
@@ -59,7 +59,7 @@ struct Moving {
 };
 
 // What moves the pixels of example images of this size.
-void look_at(const AugmentView& view, Size size, Moving& moving) {
+void watch_moves(const AugmentView& view, Size size, Moving& moving) {
   constexpr int64_t kSamples = 64;
   Draws draws;
   for (int64_t sample = 0; sample < kSamples; ++sample) {
@@ -85,7 +85,7 @@ Moving moving_stages(const AugmentSpec& augment, const Source& source) {
   for (int number = 0; number < augment.views(); ++number) {
     const AugmentView view = augment.view(number);
     for (const Size size : {Size{500, 375}, Size{375, 500}}) {
-      look_at(view, is_raw ? source.raw_size() : size, moving);
+      watch_moves(view, is_raw ? source.raw_size() : size, moving);
     }
   }
   return moving;
@@ -132,7 +132,7 @@ bool is_relative(const Source& source, size_t place) {
   return true;
 }
 
-std::string joined(const std::vector<std::string>& names) {
+std::string list_joined(const std::vector<std::string>& names) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {
     text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
@@ -154,9 +154,9 @@ std::string unmoved_targets(const Source& source, const AugmentSpec& augment) {
   }
   if (unmoved.empty()) return "";
   const bool one = unmoved.size() == 1;
-  return "the " + std::string(one ? "target " : "targets ") + joined(unmoved) +
+  return "the " + std::string(one ? "target " : "targets ") + list_joined(unmoved) +
          (one ? " seems" : " seem") + " to say where something is in the picture, and " +
-         joined(moving.stages) + (moving.stages.size() == 1 ? " moves" : " move") +
+         list_joined(moving.stages) + (moving.stages.size() == 1 ? " moves" : " move") +
          " the pixels: targets stay as they are in the data, and are wrong for such rows";
 }
 

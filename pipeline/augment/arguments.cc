@@ -61,7 +61,7 @@ const char* meaning(ArgumentKind kind) {
                               ", must be " + rule);
 }
 
-std::string words_of(std::span<const char* const> words) {
+std::string list_words(std::span<const char* const> words) {
   std::string all;
   for (const char* word : words) all.append(all.empty() ? "" : ", ").append(word);
   return all;
@@ -93,7 +93,7 @@ std::array<size_t, 2> count_of(ArgumentKind kind) {
   }
 }
 
-bool is_whole(ArgumentKind kind) {
+bool takes_whole_numbers(ArgumentKind kind) {
   return kind == ArgumentKind::whole || kind == ArgumentKind::size || kind == ArgumentKind::sides ||
          kind == ArgumentKind::colour;
 }
@@ -168,7 +168,7 @@ void Arguments::set(const Parameter& parameter, const ArgumentText& text, Settin
       refuse_with(meaning(kind));
     }
     for (const double value : setting.numbers) {
-      if (is_whole(kind) && value != std::floor(value)) refuse_with(meaning(kind));
+      if (takes_whole_numbers(kind) && value != std::floor(value)) refuse_with(meaning(kind));
       if (!(value >= parameter.low && value <= parameter.high)) {
         refuse_with(number_text(parameter.low) + " to " + number_text(parameter.high));
       }
@@ -188,7 +188,7 @@ void Arguments::set(const Parameter& parameter, const ArgumentText& text, Settin
   if (kind == ArgumentKind::choice) {
     const auto found = std::find_if(parameter.choices.begin(), parameter.choices.end(),
                                     [&](const char* word) { return text.word == word; });
-    if (found == parameter.choices.end()) refuse_with("one of " + words_of(parameter.choices));
+    if (found == parameter.choices.end()) refuse_with("one of " + list_words(parameter.choices));
     setting.numbers = {static_cast<double>(found - parameter.choices.begin())};
   }
 }

@@ -81,6 +81,9 @@ void draw_policy_op(Draws& draws, const RandomKey& key, uint32_t sign, const Pol
 // The parameters that every policy ends with, and their values.
 inline constexpr Parameter kPolicyInterpolation{
     "interpolation", ArgumentKind::choice, "nearest", 0, 0, kInterpolationNames};
+// Where torchvision's default is bilinear, in AugMix and perspectives.
+inline constexpr Parameter kBilinearParameter{
+    "interpolation", ArgumentKind::choice, "bilinear", 0, 0, kInterpolationNames};
 inline constexpr Parameter kFillParameter{"fill", ArgumentKind::colour, "0", 0, 255};
 WarpOptions warp_options(const Arguments& arguments);
 

@@ -9,10 +9,6 @@
 namespace stoker {
 namespace {
 
-size_t image_bytes(Size size) {
-  return size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
-}
-
 bool makes_image(const PixelStep& step) {
   return step.kind->make != nullptr || step.kind == &kResizeStep;
 }

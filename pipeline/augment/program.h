@@ -25,6 +25,10 @@ struct DecodePlan {
 };
 DecodePlan plan_decode(const Draws& draws);
 
+inline size_t image_bytes(Size size) {
+  return size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
+}
+
 // Owner: one per worker, reused; keeps its scratch. Threads: one at a time.
 class StepRunner {
  public:

@@ -15,7 +15,7 @@ uint64_t salt_of(const StageType& type, int occurrence) {
   return text_digest(std::string("stoker stage ").append(type.name).append(" ").append(place));
 }
 
-void append(const std::string& stage, std::string& list) {
+void append_stage(const std::string& stage, std::string& list) {
   list.append(list.empty() ? "" : " | ").append(stage);
 }
 
@@ -131,21 +131,21 @@ std::optional<Size> StageList::size(std::optional<Size> before, Size output) con
 
 std::string StageList::describe() const {
   std::string text;
-  for (const Stage& stage : stages_) append(stage.describe(), text);
+  for (const Stage& stage : stages_) append_stage(stage.describe(), text);
   return text;
 }
 
 std::string StageList::text() const {
   std::string text;
   for (const Stage& stage : stages_) {
-    if (stage.type()) append(stage.describe(), text);
+    if (stage.type()) append_stage(stage.describe(), text);
   }
   return text;
 }
 
 std::string StageList::identity() const {
   std::string text;
-  for (const Stage& stage : stages_) append(stage.identity(), text);
+  for (const Stage& stage : stages_) append_stage(stage.identity(), text);
   return text;
 }
 

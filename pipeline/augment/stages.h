@@ -27,6 +27,10 @@ extern const StageType kOperation;
 // What is no stage of a sample's list but stands around it: AugmentSpec reads these.
 extern const StageType kMix, kViews, kFiveCrop, kTenCrop;
 
+// Of corner_crop, and in five_crop's order.
+inline constexpr const char* kCornerNames[] = {"top_left", "top_right", "bottom_left",
+                                               "bottom_right"};
+
 // What mix(...) says, and the text that says it.
 MixSpec mix_of(const StageText& text);
 std::string mix_text(const MixSpec& mix);

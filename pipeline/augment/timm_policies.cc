@@ -6,10 +6,10 @@ namespace {
 using Op = TimmOp;
 
 // The sets of timm's RandAugment, in its order, with their weights.
-constexpr Op kPlain[] = {Op::auto_contrast, Op::equalize,    Op::invert,       Op::rotate,
-                         Op::posterize,     Op::solarize,    Op::solarize_add, Op::color,
-                         Op::contrast,      Op::brightness,  Op::sharpness,    Op::shear_x,
-                         Op::shear_y,       Op::translate_x, Op::translate_y};
+constexpr Op kPlainOps[] = {Op::auto_contrast, Op::equalize,    Op::invert,       Op::rotate,
+                            Op::posterize,     Op::solarize,    Op::solarize_add, Op::color,
+                            Op::contrast,      Op::brightness,  Op::sharpness,    Op::shear_x,
+                            Op::shear_y,       Op::translate_x, Op::translate_y};
 constexpr Op kIncreasing[] = {Op::auto_contrast,
                               Op::equalize,
                               Op::invert,
@@ -55,22 +55,22 @@ constexpr Op kWeighted[] = {Op::rotate,
                             Op::equalize,
                             Op::posterize_increasing,
                             Op::invert};
-constexpr Op kMix[] = {Op::auto_contrast,
-                       Op::color_increasing,
-                       Op::contrast_increasing,
-                       Op::brightness_increasing,
-                       Op::sharpness_increasing,
-                       Op::equalize,
-                       Op::rotate,
-                       Op::posterize_increasing,
-                       Op::solarize_increasing,
-                       Op::shear_x,
-                       Op::shear_y,
-                       Op::translate_x,
-                       Op::translate_y};
+constexpr Op kMixOps[] = {Op::auto_contrast,
+                          Op::color_increasing,
+                          Op::contrast_increasing,
+                          Op::brightness_increasing,
+                          Op::sharpness_increasing,
+                          Op::equalize,
+                          Op::rotate,
+                          Op::posterize_increasing,
+                          Op::solarize_increasing,
+                          Op::shear_x,
+                          Op::shear_y,
+                          Op::translate_x,
+                          Op::translate_y};
 constexpr double kThreeWeights[] = {6, 6, 6, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1};
-constexpr double kWeights[] = {3,    2,    2,    1,    1,    0.25, 0.25, 0.25,
-                               0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05};
+constexpr double kOpWeights[] = {3,    2,    2,    1,    1,    0.25, 0.25, 0.25,
+                                 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05};
 
 // The policy of EfficientNet's training on TPUs.
 constexpr TimmPair kV0[] = {
@@ -138,13 +138,13 @@ constexpr TimmPair kThreeAugment[] = {
 }  // namespace
 
 TimmSet timm_set(const std::string& name, bool increasing) {
-  if (name == "weights") return {kWeighted, kWeights};
+  if (name == "weights") return {kWeighted, kOpWeights};
   if (name == "3aw") return {kWeightedThree, kThreeWeights};
   if (name == "3a") return {kThree, {}};
-  return {increasing ? kIncreasing : kPlain, {}};
+  return {increasing ? kIncreasing : kPlainOps, {}};
 }
 
-std::span<const TimmOp> timm_mix_operations() { return kMix; }
+std::span<const TimmOp> timm_mix_operations() { return kMixOps; }
 
 std::vector<TimmPair> timm_policy(const std::string& name) {
   std::span<const TimmPair> pairs = kThreeAugment;

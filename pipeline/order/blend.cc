@@ -13,7 +13,7 @@
 namespace stoker {
 namespace {
 
-[[noreturn]] void fail(const std::string& problem) {
+[[noreturn]] void fail_blend(const std::string& problem) {
   throw std::invalid_argument("blend order: " + problem);
 }
 
@@ -23,7 +23,7 @@ int64_t sum_of(const std::vector<int64_t>& sizes) {
   int64_t sum = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0) {
-      fail("source " + std::to_string(i) + " has " + std::to_string(sizes[i]) + " samples");
+      fail_blend("source " + std::to_string(i) + " has " + std::to_string(sizes[i]) + " samples");
     }
     sum = std::min(sum + std::min(sizes[i], kTooMany), kTooMany);
   }
@@ -36,18 +36,18 @@ void check_piece(const BlendOptions& options, size_t at) {
   const std::string name =
       "piece " + std::to_string(at) + " of " + std::to_string(options.schedule.size());
   if (at == 0 ? piece.first_position != 0 : piece.first_position <= before) {
-    fail(name + " begins at position " + std::to_string(piece.first_position) + ", must " +
-         (at == 0 ? "begin at 0" : "be after " + std::to_string(before)));
+    fail_blend(name + " begins at position " + std::to_string(piece.first_position) + ", must " +
+               (at == 0 ? "begin at 0" : "be after " + std::to_string(before)));
   }
   if (piece.weights.size() != options.sizes.size()) {
-    fail(name + " has " + std::to_string(piece.weights.size()) + " weights for " +
-         std::to_string(options.sizes.size()) + " sources");
+    fail_blend(name + " has " + std::to_string(piece.weights.size()) + " weights for " +
+               std::to_string(options.sizes.size()) + " sources");
   }
   check_weights("blend order: " + name, piece.weights);
   for (size_t i = 0; i < options.sizes.size(); ++i) {
     if (piece.weights[i] > 0 && options.sizes[i] == 0) {
-      fail(name + ": source " + std::to_string(i) + " has weight " +
-           std::to_string(piece.weights[i]) + ", but no samples");
+      fail_blend(name + ": source " + std::to_string(i) + " has weight " +
+                 std::to_string(piece.weights[i]) + ", but no samples");
     }
   }
 }
@@ -56,7 +56,9 @@ class Blend final : public SampleOrder {
  public:
   explicit Blend(const BlendOptions& options)
       : SampleOrder("blend", sum_of(options.sizes), options.length), sizes_(options.sizes) {
-    if (options.schedule.empty()) fail("the schedule has no pieces, so no source has a weight");
+    if (options.schedule.empty()) {
+      fail_blend("the schedule has no pieces, so no source has a weight");
+    }
     begins_.push_back(0);
     for (const int64_t size : sizes_) begins_.push_back(begins_.back() + size);
     for (size_t i = 0; i < options.schedule.size(); ++i) {

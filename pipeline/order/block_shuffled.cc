@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-void check(const char* what, int64_t value) {
+void check_setting(const char* what, int64_t value) {
   constexpr int64_t kMost = int64_t{1} << 20;
   if (value >= 1 && value <= kMost) return;
   throw std::invalid_argument(std::string("block-shuffled order: ") + what + " is " +
@@ -25,8 +25,8 @@ class BlockShuffled final : public SampleOrder {
       : SampleOrder("block-shuffled", options.samples, options.samples),
         block_(options.block),
         mixed_(options.mixed) {
-    check("block", block_);
-    check("mixed", mixed_);
+    check_setting("block", block_);
+    check_setting("mixed", mixed_);
     blocks_ = (samples() + block_ - 1) / block_;
     missing_ = blocks_ * block_ - samples();
   }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMaxPositions = int64_t{1} << 40;
 
-int64_t checked(const char* kind, const char* what, int64_t value) {
+int64_t checked_count(const char* kind, const char* what, int64_t value) {
   if (value >= 1 && value <= kMaxPositions) return value;
   throw std::invalid_argument(std::string(kind) + " order: " + what + " is " +
                               std::to_string(value) + ", must be 1 to 2^40");
@@ -27,7 +27,8 @@ EpochKey::EpochKey(uint64_t seed_in, int64_t epoch_in)
     : seed(seed_in), epoch(epoch_in), shuffle(shuffle_key(seed_in, epoch_in)) {}
 
 SampleOrder::SampleOrder(const char* kind, int64_t samples, int64_t length)
-    : samples_(checked(kind, "samples", samples)), length_(checked(kind, "length", length)) {}
+    : samples_(checked_count(kind, "samples", samples)),
+      length_(checked_count(kind, "length", length)) {}
 
 uint64_t appearance_seed(uint64_t seed, uint64_t appearance) {
   if (appearance == 0) return seed;

@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-__extension__ using uint128 = unsigned __int128;
+__extension__ using Wide = unsigned __int128;
 
 // Multiplies by a power of two, which is exact, so that the sum is below 2^60.
 std::vector<uint64_t> whole_numbers(std::span<const double> weights) {
@@ -26,10 +26,10 @@ std::vector<uint64_t> whole_numbers(std::span<const double> weights) {
 // round(positions * left_share / share), and whether the next position is the left part's, too.
 struct LeftCount {
   LeftCount(uint64_t positions, uint64_t left_share, uint64_t share) {
-    const uint128 twice = static_cast<uint128>(positions) * left_share * 2 + share;
-    const uint128 divisor = static_cast<uint128>(share) * 2;
+    const Wide twice = static_cast<Wide>(positions) * left_share * 2 + share;
+    const Wide divisor = static_cast<Wide>(share) * 2;
     count = static_cast<uint64_t>(twice / divisor);
-    takes_next = twice % divisor + static_cast<uint128>(left_share) * 2 >= divisor;
+    takes_next = twice % divisor + static_cast<Wide>(left_share) * 2 >= divisor;
   }
   uint64_t count;
   bool takes_next;

@@ -16,7 +16,7 @@
 namespace stoker {
 namespace {
 
-std::string words(const char* kind, const SampleOrder& order, uint64_t weights) {
+std::string describe_weighted(const char* kind, const SampleOrder& order, uint64_t weights) {
   return std::string(kind) + ", length " + std::to_string(order.length()) + ", weights " +
          hex64(weights);
 }
@@ -33,7 +33,7 @@ class WithReplacement final : public SampleOrder {
             static_cast<uint64_t>(position)};
   }
   std::string describe() const override {
-    return words("weighted with replacement", *this, digest_);
+    return describe_weighted("weighted with replacement", *this, digest_);
   }
 
  private:
@@ -65,7 +65,7 @@ class WithoutReplacement final : public SampleOrder {
     return {ids_of(epoch)[position], 0};
   }
   std::string describe() const override {
-    return words("weighted without replacement", *this, digest_);
+    return describe_weighted("weighted without replacement", *this, digest_);
   }
 
  private:

@@ -17,12 +17,12 @@
 namespace stoker {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // If there are more steps, they are only in receipt_steps.bin, so that receipt.json stays readable.
 constexpr size_t kStepsInJson = 20'000;
 
-[[noreturn]] void fail(const std::string& what, const std::filesystem::path& path) {
+[[noreturn]] void fail_to(const std::string& what, const std::filesystem::path& path) {
   throw std::runtime_error("receipt: cannot " + what + " " + path.string() + ": " +
                            std::strerror(errno));
 }
@@ -38,20 +38,20 @@ class AppendFile {
     // A new file: a link that somebody has laid there is not followed.
     if (bytes == 0) std::remove(path.c_str());
     file_.reset(std::fopen(path.c_str(), bytes == 0 ? "wbxe" : "r+be"));
-    if (!file_) fail("open", path);
+    if (!file_) fail_to("open", path);
     if (ftruncate(fileno(file_.get()), static_cast<off_t>(bytes)) != 0 ||
         std::fseek(file_.get(), 0, SEEK_END) != 0) {
-      fail("cut", path);
+      fail_to("cut", path);
     }
   }
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
   void write(const void* data, size_t bytes) {
-    if (bytes > 0 && std::fwrite(data, 1, bytes, file_.get()) != bytes) fail("write", path_);
+    if (bytes > 0 && std::fwrite(data, 1, bytes, file_.get()) != bytes) fail_to("write", path_);
   }
   void flush() {
-    if (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0) fail("write", path_);
+    if (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0) fail_to("write", path_);
   }
 
  private:
@@ -59,8 +59,8 @@ class AppendFile {
   std::unique_ptr<std::FILE, CloseFile> file_;
 };
 
-Json entries(const ReceiptInfo::Entries& list) {
-  Json object = Json::object();
+OrderedJson entries(const ReceiptInfo::Entries& list) {
+  OrderedJson object = OrderedJson::object();
   for (const auto& [name, value] : list) object[name] = value;
   return object;
 }
@@ -198,32 +198,32 @@ struct Receipt::Impl {
 
   Step next_step() const REQUIRES(mutex) { return first_step + static_cast<Step>(steps.size()); }
 
-  Json json() const REQUIRES(mutex) {
-    Json all = {{"stoker", info.version},
-                {"fingerprint", hex64(info.fingerprint)},
-                {"seed", info.seed},
-                {"global_batch", info.global_batch()},
-                {"batch_size", info.rows},
-                {"devices", info.devices},
-                {"rank", info.rank},
-                {"world", info.world},
-                {"steps_per_epoch", info.steps_per_epoch},
-                {"policies", entries(info.policies)},
-                {"options", entries(info.options)},
-                {"libraries", entries(info.libraries)},
-                {"first_step", first_step},
-                {"next_step", next_step()},
-                {"rows_kept", rows_kept}};
-    Json& list = all["epochs"] = Json::array();
+  OrderedJson json() const REQUIRES(mutex) {
+    OrderedJson all = {{"stoker", info.version},
+                       {"fingerprint", hex64(info.fingerprint)},
+                       {"seed", info.seed},
+                       {"global_batch", info.global_batch()},
+                       {"batch_size", info.rows},
+                       {"devices", info.devices},
+                       {"rank", info.rank},
+                       {"world", info.world},
+                       {"steps_per_epoch", info.steps_per_epoch},
+                       {"policies", entries(info.policies)},
+                       {"options", entries(info.options)},
+                       {"libraries", entries(info.libraries)},
+                       {"first_step", first_step},
+                       {"next_step", next_step()},
+                       {"rows_kept", rows_kept}};
+    OrderedJson& list = all["epochs"] = OrderedJson::array();
     size_t at = 0;
     for (const EpochDigest& epoch : epochs) {
-      Json entry = {{"epoch", epoch.epoch},
-                    {"steps", epoch.steps},
-                    {"rows", epoch.rows},
-                    {"complete", epoch.complete},
-                    {"digest", to_string(epoch.digest)}};
+      OrderedJson entry = {{"epoch", epoch.epoch},
+                           {"steps", epoch.steps},
+                           {"rows", epoch.rows},
+                           {"complete", epoch.complete},
+                           {"digest", to_string(epoch.digest)}};
       if (steps.size() <= kStepsInJson) {
-        Json& digests = entry["step_digests"] = Json::array();
+        OrderedJson& digests = entry["step_digests"] = OrderedJson::array();
         for (int64_t i = 0; i < epoch.steps; ++i) digests.push_back(hex64(steps[at++].digest));
       }
       list.push_back(std::move(entry));

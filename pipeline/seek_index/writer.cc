@@ -8,9 +8,9 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kPendingBytes = size_t{1} << 20;
+constexpr size_t kSeekPendingBytes = size_t{1} << 20;
 
-std::string_view bytes_of(const void* data, size_t bytes) {
+std::string_view as_bytes(const void* data, size_t bytes) {
   return {static_cast<const char*>(data), bytes};
 }
 
@@ -23,7 +23,7 @@ SeekIndexWriter::SeekIndexWriter(const std::string& path)
 }
 
 void SeekIndexWriter::flush() {
-  file_.write_at(offset_ - pending_.size(), bytes_of(pending_.data(), pending_.size()));
+  file_.write_at(offset_ - pending_.size(), as_bytes(pending_.data(), pending_.size()));
   pending_.clear();
 }
 
@@ -31,7 +31,7 @@ void SeekIndexWriter::write(const void* data, size_t bytes) {
   const char* first = static_cast<const char*>(data);
   pending_.insert(pending_.end(), first, first + bytes);
   offset_ += bytes;
-  if (pending_.size() >= kPendingBytes) flush();
+  if (pending_.size() >= kSeekPendingBytes) flush();
 }
 
 void SeekIndexWriter::add(std::string_view name, const StoredIndex& stored) {
@@ -59,7 +59,7 @@ void SeekIndexWriter::finish() {
   header.checksum = seek_file_checksum(header, table_);
   write(table_.data(), table_.size() * sizeof(SeekFileEntry));
   flush();
-  file_.write_at(0, bytes_of(&header, sizeof header));
+  file_.write_at(0, as_bytes(&header, sizeof header));
   file_.finish();
 }
 

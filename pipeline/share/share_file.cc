@@ -25,25 +25,25 @@ namespace stoker {
 namespace {
 
 // The form of the file is part of its name: another version of stoker never reads it.
-constexpr char kForm[] = "stoker-share1-";
+constexpr char kShareForm[] = "stoker-share1-";
 constexpr uint64_t kReady = 0x3165726168736b73;
 constexpr size_t kFactBytes = 16 << 10;
 // A member that holds the lock makes the file, at most.
 constexpr int kLockSeconds = 60, kLeaveSeconds = 1;
 constexpr int64_t kFoundMs = 50, kLives = 4;
 
-[[noreturn]] void fail(const std::string& path, const std::string& problem) {
+[[noreturn]] void fail_share(const std::string& path, const std::string& problem) {
   throw std::runtime_error("cannot share rows through " + path + ": " + problem);
 }
 
-class File {
+class LockedFile {
  public:
-  explicit File(int number) : number_(number) {}
-  ~File() {
+  explicit LockedFile(int number) : number_(number) {}
+  ~LockedFile() {
     if (number_ >= 0) close(number_);
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  LockedFile(const LockedFile&) = delete;
+  LockedFile& operator=(const LockedFile&) = delete;
   int number() const { return number_; }
   bool is_open() const { return number_ >= 0; }
 
@@ -121,22 +121,23 @@ struct alignas(64) ShareFile::Member {
 
 namespace {
 
-constexpr size_t kPage = 4096;
-constexpr size_t pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+constexpr size_t kSharePage = 4096;
+constexpr size_t pages(size_t bytes) { return (bytes + kSharePage - 1) / kSharePage * kSharePage; }
 
-std::string path_of(const ShareFile::Options& options) {
-  return options.folder + "/" + kForm + std::to_string(geteuid()) + "-" + pid_namespace() + "-" +
-         options.name;
+std::string share_path(const ShareFile::Options& options) {
+  return options.folder + "/" + kShareForm + std::to_string(geteuid()) + "-" + pid_namespace() +
+         "-" + options.name;
 }
 
-void allocate(const std::string& path, int file, size_t bytes, const ShareFile::Options& options) {
+void allocate_share(const std::string& path, int file, size_t bytes,
+                    const ShareFile::Options& options) {
   int code = 0;
   do {
     code = posix_fallocate(file, 0, static_cast<off_t>(bytes));
   } while (code == EINTR);
   if (code == 0) return;
   unlink(path.c_str());
-  if (code != ENOSPC && code != EFBIG) fail(path, std::strerror(code));
+  if (code != ENOSPC && code != EFBIG) fail_share(path, std::strerror(code));
   struct statvfs room {};
   const bool known = code == ENOSPC && statvfs(options.folder.c_str(), &room) == 0;
   const uint64_t free = known ? uint64_t{room.f_bavail} * room.f_frsize : 0;
@@ -147,35 +148,35 @@ void allocate(const std::string& path, int file, size_t bytes, const ShareFile::
   text += known ? options.folder + " has " + mega(free) + " free"
                 : std::string("a file may not be so large: ") + std::strerror(code);
   text += fit > 0 ? "; " + std::to_string(fit) + " steps would fit" : "";
-  fail(path, text + " (a container's is made larger by `docker run --shm-size`)");
+  fail_share(path, text + " (a container's is made larger by `docker run --shm-size`)");
 }
 
 }  // namespace
 
 size_t ShareFile::head_bytes() { return pages(sizeof(Head)) + pages(sizeof(Member) * kMembers); }
 
-ShareFile::ShareFile(const Options& options) : process_(getpid()), path_(path_of(options)) {
+ShareFile::ShareFile(const Options& options) : process_(getpid()), path_(share_path(options)) {
   while (!try_join(options)) {
   }
 }
 
 // Returns false if the file was left over or removed meanwhile: there will be another one.
 bool ShareFile::try_join(const Options& options) {
-  const File file(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.is_open()) fail(path_, std::strerror(errno));
+  const LockedFile file(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.is_open()) fail_share(path_, std::strerror(errno));
   const FileLock lock(file.number(), kLockSeconds);
   if (!lock.held()) {
-    fail(path_, "another process has locked it for " + std::to_string(kLockSeconds) + " s");
+    fail_share(path_, "another process has locked it for " + std::to_string(kLockSeconds) + " s");
   }
   struct stat status {};
-  if (fstat(file.number(), &status) != 0) fail(path_, std::strerror(errno));
+  if (fstat(file.number(), &status) != 0) fail_share(path_, std::strerror(errno));
   if (status.st_nlink == 0) return false;
   if (status.st_uid != geteuid() || (status.st_mode & 077) != 0) {
-    fail(path_, "it is not a file of this user alone");
+    fail_share(path_, "it is not a file of this user alone");
   }
   const bool is_new = status.st_size == 0;
   mapped_bytes_ = is_new ? head_bytes() + options.bytes : static_cast<size_t>(status.st_size);
-  if (is_new) allocate(path_, file.number(), mapped_bytes_, options);
+  if (is_new) allocate_share(path_, file.number(), mapped_bytes_, options);
   inode_ = status.st_ino;
   // A file that is left over is not used again, and not made shorter: a process may still have it.
   if (mapped_bytes_ < head_bytes()) {
@@ -202,7 +203,7 @@ bool ShareFile::try_join(const Options& options) {
 
 void ShareFile::map(int file) {
   void* const memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (memory == MAP_FAILED) fail(path_, std::strerror(errno));
+  if (memory == MAP_FAILED) fail_share(path_, std::strerror(errno));
   // A forked child has no part in it, and must not keep its memory.
   madvise(memory, mapped_bytes_, MADV_DONTFORK);
   auto* const base = static_cast<std::byte*>(memory);
@@ -236,9 +237,10 @@ void ShareFile::check(const Options& options, int living) const {
     return;
   }
   const std::string there(head_->facts, strnlen(head_->facts, kFactBytes));
-  fail(path_, "process " + std::to_string(members_[living].pid.load()) +
-                  " shares other rows as \"" + options.name + "\": " +
-                  differences(there, options.facts) + "; give another name, or the same arguments");
+  fail_share(path_, "process " + std::to_string(members_[living].pid.load()) +
+                        " shares other rows as \"" + options.name +
+                        "\": " + differences(there, options.facts) +
+                        "; give another name, or the same arguments");
 }
 
 void ShareFile::take_slot(int64_t position) {
@@ -246,7 +248,7 @@ void ShareFile::take_slot(int64_t position) {
     if (members_[slot_].serial.load() == 0 || life_in(slot_) == Life::ended) break;
   }
   if (slot_ == kMembers) {
-    fail(path_, "it has " + std::to_string(kMembers) + " members, which is the most");
+    fail_share(path_, "it has " + std::to_string(kMembers) + " members, which is the most");
   }
   const ProcessMark self = own_process_mark();
   const auto is_in_use = [this](uint32_t serial) {
@@ -269,7 +271,7 @@ ShareFile::~ShareFile() {
   members_[slot_].serial.store(0);
   notify();
   {
-    const File file(open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    const LockedFile file(open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     struct stat status {};
     if (file.is_open() && fstat(file.number(), &status) == 0 && status.st_ino == inode_) {
       // If the lock cannot be had, the file is left over, which the next member sees.

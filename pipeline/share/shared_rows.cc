@@ -22,7 +22,7 @@ static_assert(ShareFile::kSerials <= 1 << kSerialBits);
 
 // A member waits for others for this part of its time.
 constexpr int64_t kShareOfTime = 10;
-constexpr int kWaitMs = 20;
+constexpr int kLookMs = 20;
 // So many blocks in a row are one member's: their samples may lie beside each other.
 constexpr int kDealt = 8;
 
@@ -41,7 +41,7 @@ uint64_t claimed(uint64_t old, Step step, uint32_t serial) {
 }
 
 // Of the rows and of whose they are: rows of another step, with a seal of their own, do not pass.
-uint64_t seal_of(std::span<const std::byte> rows, uint64_t word) {
+uint64_t seal_of_rows(std::span<const std::byte> rows, uint64_t word) {
   const uint64_t both[] = {
       pixel_digest({reinterpret_cast<const uint8_t*>(rows.data()), rows.size()}),
       with_state(word, kTaken)};
@@ -88,7 +88,7 @@ BlockRing ring_of(const SharedRows::Options& options) {
 }
 
 // The controls of all blocks, and behind them their rows.
-size_t bytes_of(const SharedRows::Options& options) {
+size_t file_bytes(const SharedRows::Options& options) {
   const size_t blocks = ring_of(options).size();
   return aligned(blocks * kControlBytes) + blocks * aligned(options.block_bytes);
 }
@@ -99,7 +99,7 @@ ShareFile::Options file_options(const SharedRows::Options& options) {
           .fingerprint = options.fingerprint,
           .facts = options.facts,
           .steps = options.steps,
-          .bytes = bytes_of(options),
+          .bytes = file_bytes(options),
           .position = options.first_step};
 }
 
@@ -111,7 +111,7 @@ struct SharedRows::Control {
 };
 
 int64_t SharedRows::bytes() const {
-  return static_cast<int64_t>(ShareFile::head_bytes() + bytes_of(options_));
+  return static_cast<int64_t>(ShareFile::head_bytes() + file_bytes(options_));
 }
 
 SharedRows::SharedRows(const Options& options)
@@ -135,7 +135,7 @@ void SharedRows::wait_for_others(Step step, const std::function<bool()>& ends) {
   for (;;) {
     const uint32_t seen = file_.changes();
     if (waited >= limit || !file_.has_member(needed, needed) || ends()) break;
-    file_.wait(seen, kWaitMs);
+    file_.wait(seen, kLookMs);
     waited = steady_now_ns() - start;
   }
   if (waited == 0) return;
@@ -231,7 +231,7 @@ bool SharedRows::read(const BlockPlace& place, uint64_t word, std::span<std::byt
   copy_out(rows_of(place), rows);
   std::atomic_thread_fence(std::memory_order_acquire);
   if (shared.word.load(std::memory_order_relaxed) != word) return false;
-  if (seal_of(rows, word) == seal) return true;
+  if (seal_of_rows(rows, word) == seal) return true;
   // A late owner has written into it.
   spoilt_.fetch_add(1, std::memory_order_relaxed);
   leave(place, word, kFree);
@@ -243,7 +243,7 @@ bool SharedRows::give(const BlockPlace& place, uint64_t word, std::span<const st
   if (shared.word.load(std::memory_order_acquire) != word) return false;
   std::atomic_thread_fence(std::memory_order_release);  // after the word by which it is ours
   copy_in(rows_of(place), rows);
-  shared.seal.store(seal_of(rows, word), std::memory_order_release);
+  shared.seal.store(seal_of_rows(rows, word), std::memory_order_release);
   return leave(place, word, kDone);
 }
 

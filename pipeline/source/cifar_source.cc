@@ -83,8 +83,8 @@ RecordMemory allocate_records(size_t bytes) {
   return memory;
 }
 
-std::vector<std::string> read_class_names(const BlobPlace& place, const std::string& name,
-                                          int classes) {
+std::vector<std::string> cifar_class_names(const BlobPlace& place, const std::string& name,
+                                           int classes) {
   std::vector<std::string> names;
   if (place.bytes_of(name) < 0) {
     for (int i = 0; i < classes; ++i) names.push_back(std::to_string(i));
@@ -109,7 +109,7 @@ class CifarSource final : public Source {
         variant_(*location.variant),
         record_bytes_(variant_.label_bytes + kPixelBytes),
         class_names_(
-            read_class_names(place, location.prefix + variant_.names_file, variant_.classes)) {
+            cifar_class_names(place, location.prefix + variant_.names_file, variant_.classes)) {
     const auto add = [&](const std::vector<std::string>& files) {
       for (const std::string& file : files) files_.push_back({location.prefix + file, 0, 0});
     };

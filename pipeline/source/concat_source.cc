@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string words(SampleEncoding encoding) {
+std::string words_for(SampleEncoding encoding) {
   switch (encoding) {
     case SampleEncoding::image_file:
       return "image files";
@@ -27,11 +27,11 @@ std::string words(SampleEncoding encoding) {
   return "?";
 }
 
-std::string words(Size size) {
+std::string words_for(Size size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
 }
 
-std::string words(std::span<const TargetColumn> targets) {
+std::string words_for(std::span<const TargetColumn> targets) {
   if (targets.empty()) return "no targets";
   std::string text = "the targets ";
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -44,10 +44,10 @@ std::string words(std::span<const TargetColumn> targets) {
 std::string difference(const Source& first, const Source& other) {
   const auto differ = [](const std::string& a, const std::string& b) { return b + ", not " + a; };
   if (other.encoding() != first.encoding()) {
-    return differ(words(first.encoding()), words(other.encoding()));
+    return differ(words_for(first.encoding()), words_for(other.encoding()));
   }
   if (other.raw_size() != first.raw_size()) {
-    return differ(words(first.raw_size()), words(other.raw_size()));
+    return differ(words_for(first.raw_size()), words_for(other.raw_size()));
   }
   const auto &names = first.class_names(), &others = other.class_names();
   if (others.size() != names.size()) {
@@ -60,12 +60,12 @@ std::string difference(const Source& first, const Source& other) {
                   "class " + std::to_string(a - names.begin()) + " " + printable_name(*b));
   }
   if (std::ranges::equal(first.targets(), other.targets())) return "";
-  return differ(words(first.targets()), words(other.targets()));
+  return differ(words_for(first.targets()), words_for(other.targets()));
 }
 
 // Returns the folders on the way to a root. No root counts as "/", which has every root inside it.
 // An address in a store begins with its server or bucket.
-std::vector<fs::path> parts_of(const std::string& root) {
+std::vector<fs::path> path_parts(const std::string& root) {
   if (is_store_address(root)) {
     const size_t end = root.find('/', root.find("://") + 3);
     std::vector<fs::path> parts = {root.substr(0, end)};
@@ -78,8 +78,8 @@ std::vector<fs::path> parts_of(const std::string& root) {
   return {path.begin(), path.end()};
 }
 
-fs::path joined(std::vector<fs::path>::const_iterator part,
-                std::vector<fs::path>::const_iterator end) {
+fs::path joined_path(std::vector<fs::path>::const_iterator part,
+                     std::vector<fs::path>::const_iterator end) {
   fs::path path;
   for (; part != end; ++part) path /= *part;
   return path;
@@ -168,7 +168,7 @@ ConcatSource::ConcatSource(std::vector<const Source*> sources) : sources_(std::m
                                   " as source 0");
     }
     begins_.push_back(begins_.back() + sources_[i]->size());
-    roots.push_back(parts_of(sources_[i]->root()));
+    roots.push_back(path_parts(sources_[i]->root()));
     prefixes_.push_back(std::to_string(i) + "/");
   }
   if (sources_.size() == 1) {
@@ -178,9 +178,9 @@ ConcatSource::ConcatSource(std::vector<const Source*> sources) : sources_(std::m
     std::vector<fs::path> all = roots[0];
     for (const auto& root : roots) all = common(all, root);
     const auto depth = static_cast<ptrdiff_t>(all.size());
-    root_ = joined(all.begin(), all.end()).string();
+    root_ = joined_path(all.begin(), all.end()).string();
     for (size_t i = 0; i < roots.size(); ++i) {
-      prefixes_[i] = joined(roots[i].begin() + depth, roots[i].end()).string() + "/";
+      prefixes_[i] = joined_path(roots[i].begin() + depth, roots[i].end()).string() + "/";
     }
   }
 }

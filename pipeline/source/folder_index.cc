@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -44,13 +43,10 @@ struct Listing {  // of one folder
   std::vector<FileIdentity> identities;  // of each name, in any order
 };
 
-// Keyed by extension.
-using Remarks = std::map<std::string, FolderRemark>;
-
 struct ClassListing {
   std::vector<Listing> folders;
   std::vector<FolderStamp> stamps;
-  Remarks left_out;
+  FolderRemarks left_out;
 };
 
 struct OpenFolder {
@@ -112,20 +108,6 @@ void for_each_entry(const OpenFolder& folder, const std::string& full_path, Visi
   if (errno != 0) throw_errno(full_path);
 }
 
-void add(const FolderRemark& remark, Remarks& remarks) {
-  const auto [place, is_new] = remarks.try_emplace(remark.extension, remark);
-  if (is_new) return;
-  FolderRemark& known = place->second;
-  known.files += remark.files;
-  if (remark.first < known.first) known.first = remark.first;
-}
-
-std::vector<FolderRemark> values_of(const Remarks& remarks) {
-  std::vector<FolderRemark> values;
-  for (const auto& [extension, remark] : remarks) values.push_back(remark);
-  return values;
-}
-
 // `above` has the parent folders: a link back to one of them would never end.
 void walk(const std::string& root, const std::string& path, std::vector<Identity>& above,
           ClassListing& out) {
@@ -136,11 +118,11 @@ void walk(const std::string& root, const std::string& path, std::vector<Identity
   for_each_entry(folder, join_path(root, path), [&](const char* name, const Entry& entry) {
     if (entry.kind == EntryKind::folder) subfolders.push_back(name);
     if (entry.kind == EntryKind::other) {
-      add({kNoFile, 1, join_path(path, name), ""}, out.left_out);
+      add_remark({kNoFile, 1, join_path(path, name), ""}, out.left_out);
     }
     if (entry.kind != EntryKind::file) return;
     if (const std::string extension = extension_of(name); !is_image_extension(extension)) {
-      add({extension, 1, join_path(path, name), ""}, out.left_out);
+      add_remark({extension, 1, join_path(path, name), ""}, out.left_out);
       return;
     }
     listing.identities.push_back({entry.identity, listing.text.size()});
@@ -175,7 +157,7 @@ void run_all(const std::string& root, std::vector<Task>& tasks) {
                     });
 }
 
-void append(const Listing& listing, int64_t label, FolderIndex& index) {
+void append_listing(const Listing& listing, int64_t label, FolderIndex& index) {
   index.folders.push_back({index.text.size(), index.size(), label});
   index.text.insert(index.text.end(), listing.path.c_str(),
                     listing.path.c_str() + listing.path.size() + 1);
@@ -244,10 +226,10 @@ std::vector<FolderRemark> find_two_labels(const std::string& root, const std::ve
 }
 
 // Makes one task per part and class, in the order of the labels.
-std::vector<Task> plan(const FolderQuery& query, ScannedFolder& scanned) {
+std::vector<Task> plan_tasks(const FolderQuery& query, ScannedFolder& scanned) {
   const Identity root = open_folder(query.root, "").identity;
   std::set<std::string> class_names;
-  Remarks beside;
+  FolderRemarks beside;
   std::vector<Task> tasks;
   for (const std::string& part : query.class_parts) {
     OpenFolder folder = open_folder(query.root, part);
@@ -256,7 +238,7 @@ std::vector<Task> plan(const FolderQuery& query, ScannedFolder& scanned) {
     for_each_entry(folder, join_path(query.root, part), [&](const char* name, const Entry& entry) {
       if (const std::string extension = extension_of(name);
           entry.kind == EntryKind::file && is_image_extension(extension)) {
-        add({extension, 1, join_path(part, name), ""}, beside);
+        add_remark({extension, 1, join_path(part, name), ""}, beside);
       }
       if (entry.kind != EntryKind::folder) return;
       class_names.insert(name);
@@ -264,7 +246,7 @@ std::vector<Task> plan(const FolderQuery& query, ScannedFolder& scanned) {
     });
     scanned.stamps.push_back(folder.stamp);
   }
-  scanned.index.beside = values_of(beside);
+  scanned.index.beside = remarks_of(beside);
   scanned.index.class_names.assign(class_names.begin(), class_names.end());
   for (Task& task : tasks) {
     const std::string name = task.path.substr(task.path.rfind('/') + 1);
@@ -277,6 +259,20 @@ std::vector<Task> plan(const FolderQuery& query, ScannedFolder& scanned) {
 }
 
 }  // namespace
+
+void add_remark(const FolderRemark& remark, FolderRemarks& remarks) {
+  const auto [place, is_new] = remarks.try_emplace(remark.extension, remark);
+  if (is_new) return;
+  FolderRemark& known = place->second;
+  known.files += remark.files;
+  if (remark.first < known.first) known.first = remark.first;
+}
+
+std::vector<FolderRemark> remarks_of(const FolderRemarks& remarks) {
+  std::vector<FolderRemark> values;
+  for (const auto& [extension, remark] : remarks) values.push_back(remark);
+  return values;
+}
 
 const FolderIndex::Folder& FolderIndex::folder_of(SampleId id) const {
   const auto next =
@@ -309,19 +305,19 @@ ScannedFolder scan_folder(const FolderQuery& query) {
   scanned.started_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                            std::chrono::system_clock::now().time_since_epoch())
                            .count();
-  std::vector<Task> tasks = plan(query, scanned);
+  std::vector<Task> tasks = plan_tasks(query, scanned);
   run_all(query.root, tasks);
   scanned.index.two_labels = find_two_labels(query.root, tasks);
-  Remarks left_out;
+  FolderRemarks left_out;
   for (const Task& task : tasks) {
-    for (const auto& [extension, remark] : task.result.left_out) add(remark, left_out);
+    for (const auto& [extension, remark] : task.result.left_out) add_remark(remark, left_out);
   }
-  scanned.index.left_out = values_of(left_out);
+  scanned.index.left_out = remarks_of(left_out);
   for (Task& task : tasks) {
     std::vector<Listing>& folders = task.result.folders;
     std::sort(folders.begin(), folders.end(),
               [](const Listing& a, const Listing& b) { return a.path < b.path; });
-    for (const Listing& listing : folders) append(listing, task.label, scanned.index);
+    for (const Listing& listing : folders) append_listing(listing, task.label, scanned.index);
     std::move(task.result.stamps.begin(), task.result.stamps.end(),
               std::back_inserter(scanned.stamps));
     task.result = {};

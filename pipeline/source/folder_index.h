@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,12 @@ struct FolderRemark {
   std::string second;  // for files with two labels: the other path of `first`
   bool operator==(const FolderRemark&) const = default;
 };
+
+// By extension.
+using FolderRemarks = std::map<std::string, FolderRemark>;
+// Counts the remark's files in that of their extension.
+void add_remark(const FolderRemark& remark, FolderRemarks& remarks);
+std::vector<FolderRemark> remarks_of(const FolderRemarks& remarks);
 
 struct FolderIndex {
   struct Folder {

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Header {
+struct CacheHeader {
   char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 'i', 'x'};
   uint32_t version = 4;
   uint32_t byte_order = 0x01020304;
@@ -26,7 +26,7 @@ struct Header {
   uint64_t checksum = 0;
 };
 
-std::vector<std::string> words_of(const std::vector<FolderRemark>& remarks) {
+std::vector<std::string> remark_words(const std::vector<FolderRemark>& remarks) {
   std::vector<std::string> words;
   for (const FolderRemark& remark : remarks) {
     words.insert(words.end(), {remark.extension, remark.first, remark.second});
@@ -34,14 +34,14 @@ std::vector<std::string> words_of(const std::vector<FolderRemark>& remarks) {
   return words;
 }
 
-void put(const std::vector<FolderRemark>& remarks, RecordWriter& out) {
+void put_remarks(const std::vector<FolderRemark>& remarks, RecordWriter& out) {
   std::vector<int64_t> counts;
   for (const FolderRemark& remark : remarks) counts.push_back(remark.files);
-  out.put(words_of(remarks));
+  out.put(remark_words(remarks));
   out.put(counts);
 }
 
-bool get(RecordReader& in, std::vector<FolderRemark>& remarks) {
+bool get_remarks(RecordReader& in, std::vector<FolderRemark>& remarks) {
   std::vector<std::string> words;
   std::vector<int64_t> counts;
   if (!in.get(words) || !in.get(counts) || words.size() != 3 * counts.size()) return false;
@@ -51,7 +51,7 @@ bool get(RecordReader& in, std::vector<FolderRemark>& remarks) {
   return true;
 }
 
-std::string key_of(const FolderQuery& query) {
+std::string key_of_query(const FolderQuery& query) {
   std::error_code ignored;
   const fs::path root = fs::canonical(query.root, ignored);
   std::string key = root.string();
@@ -94,8 +94,8 @@ bool is_sound(const FolderIndex& index) {
 
 bool read_payload(const std::string& path, std::vector<char>& payload) {
   std::ifstream file(path, std::ios::binary);
-  Header header;
-  const Header expected;
+  CacheHeader header;
+  const CacheHeader expected;
   if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) return false;
   if (std::memcmp(header.magic, expected.magic, sizeof(header.magic)) != 0 ||
       header.version != expected.version || header.byte_order != expected.byte_order) {
@@ -108,7 +108,8 @@ bool read_payload(const std::string& path, std::vector<char>& payload) {
   return XXH3_64bits(payload.data(), payload.size()) == header.checksum;
 }
 
-bool write_cache(const std::string& path, const Header& header, const std::vector<char>& payload) {
+bool write_cache(const std::string& path, const CacheHeader& header,
+                 const std::vector<char>& payload) {
   try {
     ReplacedFile file(path);
     file.write_at(0, {reinterpret_cast<const char*>(&header), sizeof header});
@@ -123,7 +124,7 @@ bool write_cache(const std::string& path, const Header& header, const std::vecto
 }  // namespace
 
 std::string index_cache_path(const std::string& cache_dir, const FolderQuery& query) {
-  const std::string key = key_of(query);
+  const std::string key = key_of_query(query);
   char name[40];
   std::snprintf(name, sizeof(name), "index-%016llx.bin",
                 static_cast<unsigned long long>(XXH3_64bits(key.data(), key.size())));
@@ -142,9 +143,10 @@ bool load_index(const std::string& cache_path, const FolderQuery& query, FolderI
   const bool read = reader.get(key) && reader.get(stamp_paths) && reader.get(inodes) &&
                     reader.get(times) && reader.get(loaded.class_names) &&
                     reader.get(loaded.text) && reader.get(loaded.folders) &&
-                    reader.get(loaded.names) && get(reader, loaded.left_out) &&
-                    get(reader, loaded.beside) && get(reader, loaded.two_labels) && reader.at_end();
-  if (!read || key != key_of(query)) return false;
+                    reader.get(loaded.names) && get_remarks(reader, loaded.left_out) &&
+                    get_remarks(reader, loaded.beside) && get_remarks(reader, loaded.two_labels) &&
+                    reader.at_end();
+  if (!read || key != key_of_query(query)) return false;
   if (!is_unchanged(query, stamp_paths, inodes, times)) return false;
   if (!is_sound(loaded)) return false;
   index = std::move(loaded);
@@ -163,7 +165,7 @@ bool save_index(const std::string& cache_path, const FolderQuery& query,
     times.insert(times.end(), {stamp.modified_ns, stamp.changed_ns});
   }
   RecordWriter writer;
-  writer.put(key_of(query));
+  writer.put(key_of_query(query));
   writer.put(paths);
   writer.put(inodes);
   writer.put(times);
@@ -171,10 +173,10 @@ bool save_index(const std::string& cache_path, const FolderQuery& query,
   writer.put(scanned.index.text);
   writer.put(scanned.index.folders);
   writer.put(scanned.index.names);
-  put(scanned.index.left_out, writer);
-  put(scanned.index.beside, writer);
-  put(scanned.index.two_labels, writer);
-  Header header;
+  put_remarks(scanned.index.left_out, writer);
+  put_remarks(scanned.index.beside, writer);
+  put_remarks(scanned.index.two_labels, writer);
+  CacheHeader header;
   header.payload_bytes = writer.bytes().size();
   header.checksum = XXH3_64bits(writer.bytes().data(), writer.bytes().size());
   return write_cache(cache_path, header, writer.bytes());

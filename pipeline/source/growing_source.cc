@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-constexpr std::chrono::milliseconds kAskAfter{50};  // between two calls of go_on()
+constexpr std::chrono::milliseconds kGrowAskAfter{50};  // between two calls of go_on()
 
 }  // namespace
 
@@ -88,7 +88,7 @@ std::shared_ptr<const Source> GrowingSource::first_samples(
       if (impl_->complete || !impl_->can_grow) return nullptr;
       if (impl_->first && impl_->first->size() > more_than) return impl_->first;
       impl_->wanted = more_than;
-      impl_->changed.wait_until(lock, std::chrono::steady_clock::now() + kAskAfter);
+      impl_->changed.wait_until(lock, std::chrono::steady_clock::now() + kGrowAskAfter);
     }
     if (go_on && !go_on()) return nullptr;
   }

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-std::string files_of(const FolderRemark& remark) {
+std::string files_in_words(const FolderRemark& remark) {
   const std::string extension =
       remark.extension.empty() ? "" : printable_name(remark.extension) + " ";
   return std::to_string(remark.files) + " " + extension + (remark.files == 1 ? "file" : "files") +
@@ -35,7 +35,7 @@ std::vector<SourceNote> notes_of(const FolderIndex& index) {
       continue;
     }
     add("left_out", remark,
-        files_of(remark) + is_or_are(remark) + " left out (not read" +
+        files_in_words(remark) + is_or_are(remark) + " left out (not read" +
             (is_shard_image_extension(remark.extension)
                  ? " from image folders, but from lists and shards"
                  : "") +
@@ -43,7 +43,7 @@ std::vector<SourceNote> notes_of(const FolderIndex& index) {
   }
   for (const FolderRemark& remark : index.beside) {
     add("left_out", remark,
-        files_of(remark) + is_or_are(remark) + " left out (in no class folder), as " +
+        files_in_words(remark) + is_or_are(remark) + " left out (in no class folder), as " +
             printable_name(remark.first));
   }
   for (const FolderRemark& remark : index.two_labels) {

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kSealBytes = sizeof(uint64_t);
 
 // Never 0, which stands for "not there".
-uint64_t seal_of(std::span<const uint8_t> bytes) {
+uint64_t seal_of_bytes(std::span<const uint8_t> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return std::max<uint64_t>(text_digest(text), 1);
 }
@@ -121,7 +121,7 @@ uint64_t SealedFiles::seal(int64_t number, MayWait may_wait) const {
 
 bool SealedFiles::read(int64_t number, uint64_t seal, int64_t offset, MayWait may_wait,
                        std::span<uint8_t> out) const {
-  if (get(*bytes_file_, offset, out, may_wait) && seal_of(out) == seal) return true;
+  if (get(*bytes_file_, offset, out, may_wait) && seal_of_bytes(out) == seal) return true;
   if (may_wait == MayWait::yes && keeps_) {
     uint64_t none = 0;
     put(*seals_file_, number * kSealBytes, bytes_in(std::span(&none, 1)));
@@ -130,7 +130,7 @@ bool SealedFiles::read(int64_t number, uint64_t seal, int64_t offset, MayWait ma
 }
 
 bool SealedFiles::keep(int64_t number, int64_t offset, std::span<const uint8_t> bytes) {
-  uint64_t seal = seal_of(bytes);
+  uint64_t seal = seal_of_bytes(bytes);
   return put(*bytes_file_, offset, bytes) &&
          put(*seals_file_, number * kSealBytes, bytes_in(std::span(&seal, 1)));
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -86,22 +85,6 @@ struct ListedObject {
   StoredObject object;       // without its key
 };
 
-using Remarks = std::map<std::string, FolderRemark>;  // by extension
-
-void note(const std::string& path, Remarks& remarks) {
-  const std::string extension = extension_of(path);
-  FolderRemark& remark =
-      remarks.try_emplace(extension, FolderRemark{extension, 0, path, ""}).first->second;
-  ++remark.files;
-  remark.first = std::min(remark.first, path);
-}
-
-std::vector<FolderRemark> values_of(const Remarks& remarks) {
-  std::vector<FolderRemark> values;
-  for (const auto& [extension, remark] : remarks) values.push_back(remark);
-  return values;
-}
-
 bool is_hidden(std::string_view path) {
   return path.starts_with('.') || path.find("/.") != std::string_view::npos;
 }
@@ -111,14 +94,14 @@ struct ClassFolder {
   std::string path;  // relative to the root
   int64_t label = 0;
   std::vector<ListedObject> objects{};
-  Remarks left_out{};
+  FolderRemarks left_out{};
 
   void list(const StoredPlace& place) {
     place.each_object(path + "/", [this](std::string_view name, const StoredObject& object) {
       const size_t slash = name.rfind('/');
       if (name.ends_with('/') || is_hidden(name)) return true;
       if (!is_image_extension(extension_of(name))) {
-        note(std::string(name), left_out);
+        add_remark({extension_of(name), 1, std::string(name), ""}, left_out);
         return true;
       }
       objects.push_back({std::string(name.substr(0, slash)),
@@ -132,17 +115,18 @@ struct ClassFolder {
   }
 };
 
-std::vector<ClassFolder> plan(const StoredPlace& place, const FolderQuery& query,
-                              FolderIndex& index) {
+std::vector<ClassFolder> plan_folders(const StoredPlace& place, const FolderQuery& query,
+                                      FolderIndex& index) {
   std::set<std::string> class_names;
   std::vector<ClassFolder> folders;
-  Remarks beside;
+  FolderRemarks beside;
   for (const std::string& part : query.class_parts) {
     const BlobListing listing = place.list(part);
     const std::string prefix = part.empty() ? "" : part + "/";
     const bool is_listed = std::ranges::find(query.parts, part) != query.parts.end();
     for (const std::string& file : listing.files) {
-      if (is_image_extension(extension_of(file))) note(prefix + file, beside);
+      const std::string extension = extension_of(file);
+      if (is_image_extension(extension)) add_remark({extension, 1, prefix + file, ""}, beside);
     }
     class_names.insert(listing.folders.begin(), listing.folders.end());
     for (const std::string& folder : listing.folders) {
@@ -156,25 +140,25 @@ std::vector<ClassFolder> plan(const StoredPlace& place, const FolderQuery& query
   std::sort(folders.begin(), folders.end(), [](const ClassFolder& a, const ClassFolder& b) {
     return std::tie(a.label, a.path) < std::tie(b.label, b.path);
   });
-  index.beside = values_of(beside);
+  index.beside = remarks_of(beside);
   index.class_names.assign(class_names.begin(), class_names.end());
   return folders;
 }
 
-uint64_t append(const std::string& text, FolderIndex& index) {
+uint64_t append_text(const std::string& text, FolderIndex& index) {
   const uint64_t at = index.text.size();
   index.text.insert(index.text.end(), text.c_str(), text.c_str() + text.size() + 1);
   return at;
 }
 
-void append(const ClassFolder& folder, FolderIndex& index, ObjectStates& states) {
+void append_folder(const ClassFolder& folder, FolderIndex& index, ObjectStates& states) {
   const std::string* last = nullptr;
   for (const ListedObject& listed : folder.objects) {
     if (last == nullptr || *last != listed.folder) {
-      index.folders.push_back({append(listed.folder, index), index.size(), folder.label});
+      index.folders.push_back({append_text(listed.folder, index), index.size(), folder.label});
     }
     last = &listed.folder;
-    index.names.push_back(append(listed.name, index));
+    index.names.push_back(append_text(listed.name, index));
     states.add(listed.object);
   }
 }
@@ -188,15 +172,16 @@ std::unique_ptr<Source> make_stored_folder(std::shared_ptr<const StoredPlace> pl
                         listing.folders, listing.files};
   content.names.insert(content.names.end(), listing.folders.begin(), listing.folders.end());
   FolderIndex index;
-  std::vector<ClassFolder> folders = plan(*place, folder_query(content, options.split), index);
+  std::vector<ClassFolder> folders =
+      plan_folders(*place, folder_query(content, options.split), index);
   const auto count = static_cast<int64_t>(folders.size());
   for_each_parallel(
       count, static_cast<int>(std::min<int64_t>(count, place->scans_at_once())), [] { return 0; },
       [&](int, int64_t i) { folders[static_cast<size_t>(i)].list(*place); });
   ObjectStates states;
-  Remarks left_out;
+  FolderRemarks left_out;
   for (ClassFolder& folder : folders) {
-    append(folder, index, states);
+    append_folder(folder, index, states);
     for (const auto& [extension, remark] : folder.left_out) {
       FolderRemark& all =
           left_out.try_emplace(extension, FolderRemark{extension, 0, remark.first, ""})
@@ -206,7 +191,7 @@ std::unique_ptr<Source> make_stored_folder(std::shared_ptr<const StoredPlace> pl
     }
     folder.objects = {};
   }
-  index.left_out = values_of(left_out);
+  index.left_out = remarks_of(left_out);
   check_index(content, index);
   return std::make_unique<StoredFolder>(std::move(place), std::move(index), std::move(states),
                                         options.store);

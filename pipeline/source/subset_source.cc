@@ -15,7 +15,7 @@ namespace {
 // Draw numbers of their own: a split is not the order of any epoch.
 constexpr uint32_t kSplitAdd = 0x53504C00, kSplitMultiply = 0x53504C01;
 
-IdList checked(const Source& source, const std::vector<SampleId>& ids) {
+IdList checked_ids(const Source& source, const std::vector<SampleId>& ids) {
   if (ids.empty()) {
     throw std::invalid_argument("SubsetSource: no ids are listed of a source of " +
                                 std::to_string(source.size()) + " samples");
@@ -75,7 +75,7 @@ SubsetSource::SubsetSource(const Source& source, int64_t limit)
 SubsetSource::SubsetSource(const Source& source, const std::vector<SampleId>& ids)
     : ForwardingSource(source),
       size_(static_cast<int64_t>(ids.size())),
-      ids_(checked(source, ids)) {}
+      ids_(checked_ids(source, ids)) {}
 
 uint64_t SubsetSource::fingerprint() const {
   if (ids_.size() > 0) {

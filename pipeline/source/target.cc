@@ -8,25 +8,19 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 28;
+constexpr int64_t kMostTargetBytes = int64_t{1} << 28;
 
 std::string quoted(const std::string& name) {
   std::string text = "'";
   return text.append(printable_name(name)).append("'");
 }
 
-std::string text_of(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
-  return "(" + text + ")";
-}
-
-void check(const TargetColumn& column) {
+void check_column(const TargetColumn& column) {
   int64_t bytes = bytes_of(column.type);
   for (const int64_t extent : column.shape) {
-    if (extent < 1 || extent > kMostBytes / bytes) {
+    if (extent < 1 || extent > kMostTargetBytes / bytes) {
       throw std::invalid_argument(
-          "target " + quoted(column.name) + " has the shape " + text_of(column.shape) +
+          "target " + quoted(column.name) + " has the shape " + shape_text(column.shape) +
           ": every extent must be 1 or more, and a sample may have 256 MiB");
     }
     bytes *= extent;
@@ -44,7 +38,13 @@ int64_t TargetColumn::numbers() const {
 int TargetColumn::bytes() const { return static_cast<int>(numbers()) * bytes_of(type); }
 
 std::string TargetColumn::describe() const {
-  return quoted(name) + ": " + name_of(type) + " " + text_of(shape);
+  return quoted(name) + ": " + name_of(type) + " " + shape_text(shape);
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "(" + text + ")";
 }
 
 int bytes_of(TargetType type) {
@@ -81,7 +81,7 @@ void check_targets(std::span<const TargetColumn> columns) {
     if (!names.insert(column.name).second) {
       throw std::invalid_argument("there are two targets with the name " + quoted(column.name));
     }
-    check(column);
+    check_column(column);
   }
 }
 

@@ -24,7 +24,8 @@ struct TargetColumn {
 };
 
 int bytes_of(TargetType type);
-const char* name_of(TargetType type);  // as NumPy's: "float32"
+std::string shape_text(const std::vector<int64_t>& shape);  // "(3, 4)"
+const char* name_of(TargetType type);                       // as NumPy's: "float32"
 
 // Throws std::invalid_argument if a name is empty or comes twice, an extent is below 1, or a sample
 // would have more than 256 MiB of one column.

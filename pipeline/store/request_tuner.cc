@@ -8,7 +8,9 @@ namespace {
 
 constexpr double kRecoveryGrowth = 1.1;
 
-double seconds(RequestTuner::Duration time) { return std::chrono::duration<double>(time).count(); }
+double seconds_of(RequestTuner::Duration time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 }  // namespace
 
@@ -17,7 +19,7 @@ RequestTuner::RequestTuner(int fixed, int most)
 
 double RequestTuner::cap(Time now) const {
   if (cap_ == 0) return wanted_;
-  return cap_ * std::pow(kRecoveryGrowth, seconds(now - capped_at_) / seconds(kRecovery));
+  return cap_ * std::pow(kRecoveryGrowth, seconds_of(now - capped_at_) / seconds_of(kRecovery));
 }
 
 int RequestTuner::wanted(Time now) const {
@@ -57,7 +59,7 @@ void RequestTuner::note_range(Time now, int64_t bytes, Duration latency, int und
   const bool is_saturated =
       static_cast<double>(under_way_sum_) >= kSaturated * wanted_ * static_cast<double>(ranges_);
   const bool is_capped = cap(now) < wanted_;
-  const double rate = work_ / seconds(time);
+  const double rate = work_ / seconds_of(time);
   const bool counts = starved_ && is_saturated && !is_capped;
   begin_interval(now);
   if (counts) judge(now, rate);

@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-struct Limits {
+struct AffineLimits {
   std::array<double, 2> degrees, translate, scale, shear_x, shear_y;
   std::optional<Point> center;
 };
@@ -18,7 +18,8 @@ double between(const RandomKey& key, uint32_t draw, std::array<double, 2> limits
 }
 
 // As torchvision's RandomAffine.get_params.
-void draw(const Limits& limits, const RandomKey& key, const WarpOptions& options, Draws& draws) {
+void draw_affine(const AffineLimits& limits, const RandomKey& key, const WarpOptions& options,
+                 Draws& draws) {
   const Size size = draws.size();
   const double dx = limits.translate[0] * size.width, dy = limits.translate[1] * size.height;
   const AffineParameters parameters{
@@ -31,13 +32,13 @@ void draw(const Limits& limits, const RandomKey& key, const WarpOptions& options
   add_affine(draws, affine_matrix(limits.center.value_or(middle), parameters), options);
 }
 
-StageActions make(const Arguments& arguments) {
-  Limits limits{arguments.spread("degrees", 0, -1e6),
-                arguments.range("translate"),
-                arguments.range("scale"),
-                {},
-                {},
-                {}};
+StageActions make_affine(const Arguments& arguments) {
+  AffineLimits limits{arguments.spread("degrees", 0, -1e6),
+                      arguments.range("translate"),
+                      arguments.range("scale"),
+                      {},
+                      {},
+                      {}};
   if (!(limits.scale[0] > 0)) arguments.refuse("scale", "above 0");
   const std::vector<double>& shear = arguments.numbers("shear");
   if (shear.size() == 3 || shear.size() > 4) {
@@ -50,7 +51,8 @@ StageActions make(const Arguments& arguments) {
   if (!point.empty() && point.size() != 2) arguments.refuse("center", "two numbers: (x, y)");
   if (!point.empty()) limits.center = Point{point[0], point[1]};
   const WarpOptions options = warp_options(arguments);
-  return {[=](const StageKey& stage, Draws& draws) { draw(limits, stage.key, options, draws); }};
+  return {
+      [=](const StageKey& stage, Draws& draws) { draw_affine(limits, stage.key, options, draws); }};
 }
 
 }  // namespace
@@ -66,6 +68,6 @@ const StageType kAffine{
                    kFillParameter,
                    {"center", ArgumentKind::reals, "", -1e6, 1e6},
                    kProbability},
-    .make = make};
+    .make = make_affine};
 
 }  // namespace stoker

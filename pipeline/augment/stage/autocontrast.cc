@@ -4,7 +4,7 @@
 namespace stoker {
 namespace {
 
-StageActions make(const Arguments&) {
+StageActions make_autocontrast(const Arguments&) {
   return {[](const StageKey&, Draws& draws) { draws.add(kAutocontrastStep); }};
 }
 
@@ -13,6 +13,6 @@ StageActions make(const Arguments&) {
 const StageType kAutocontrast{.name = "autocontrast",
                               .help = "Each channel stretched to 0 to 255",
                               .parameters = {kProbability},
-                              .make = make};
+                              .make = make_autocontrast};
 
 }  // namespace stoker

@@ -7,7 +7,7 @@ namespace {
 
 // As torchvision's CenterCrop: a smaller image is padded first. (There with black; timm's
 // CenterCropOrPad has the other paddings.)
-void draw(Size size, Padding padding, Rgb fill, Draws& draws) {
+void draw_center_crop(Size size, Padding padding, Rgb fill, Draws& draws) {
   const Size source = draws.size();
   const int wide = std::max(size.width - source.width, 0);
   const int high = std::max(size.height - source.height, 0);
@@ -20,12 +20,12 @@ void draw(Size size, Padding padding, Rgb fill, Draws& draws) {
   add_crop(draws, center_box(draws.size(), size));
 }
 
-StageActions make(const Arguments& arguments) {
+StageActions make_center_crop(const Arguments& arguments) {
   const std::optional<Size> size = arguments.size("size");
   const Rgb fill = arguments.colour("fill");
   const auto padding = static_cast<Padding>(arguments.choice("mode"));
   return {[=](const StageKey&, Draws& draws) {
-            draw(size.value_or(draws.output()), padding, fill, draws);
+            draw_center_crop(size.value_or(draws.output()), padding, fill, draws);
           },
           [=](std::optional<Size>, Size output) { return size.value_or(output); }};
 }
@@ -38,6 +38,6 @@ const StageType kCenterCrop{
     .parameters = {{"size", ArgumentKind::size, "", 1, kMaxSide},
                    {"fill", ArgumentKind::colour, "0", 0, 255},
                    {"mode", ArgumentKind::choice, "constant", 0, 0, kPaddingNames}},
-    .make = make};
+    .make = make_center_crop};
 
 }  // namespace stoker

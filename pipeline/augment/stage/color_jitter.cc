@@ -7,22 +7,22 @@ namespace stoker {
 namespace {
 
 // The numbers of the draws before there were lists.
-enum Draw : uint32_t {
-  kOrder = 69,
-  kFactor  // four of them
+enum JitterDraw : uint32_t {
+  kJitterOrder = 69,
+  kJitterFactor  // four of them
 };
 
-constexpr const char* kNames[4] = {"brightness", "contrast", "saturation", "hue"};
+constexpr const char* kJitterNames[4] = {"brightness", "contrast", "saturation", "hue"};
 
 struct Jitter {
   std::array<std::array<double, 2>, 4> range;
 };
 
 // As transforms.ColorJitter of torchvision. Factors are floats, as its tensors of them were.
-void draw(const Jitter& jitter, const RandomKey& key, Draws& draws) {
+void draw_jitter(const Jitter& jitter, const RandomKey& key, Draws& draws) {
   const PixelKind* const kinds[4] = {&kBrightnessStep, &kContrastStep, &kSaturationStep, &kHueStep};
   std::array<uint8_t, 4> order{0, 1, 2, 3};
-  int64_t permutation = key.below(kOrder, 24);
+  int64_t permutation = key.below(kJitterOrder, 24);
   // Moves one of the `left` last entries to their front.
   for (int left = 4; left > 1; --left) {
     uint8_t* const first = order.data() + 4 - left;
@@ -33,22 +33,22 @@ void draw(const Jitter& jitter, const RandomKey& key, Draws& draws) {
     const auto [least, most] = jitter.range[op];
     const double unchanged = op == 3 ? 0 : 1;
     if (least == unchanged && most == unchanged) continue;
-    const auto factor = static_cast<float>(key.uniform(kFactor + op, least, most));
+    const auto factor = static_cast<float>(key.uniform(kJitterFactor + op, least, most));
     if (factor != static_cast<float>(unchanged)) draws.add(*kinds[op], {double{factor}});
   }
 }
 
-StageActions make(const Arguments& arguments) {
+StageActions make_color_jitter(const Arguments& arguments) {
   Jitter jitter;
   for (size_t op = 0; op < 4; ++op) {
     const bool hue = op == 3;
-    jitter.range[op] = arguments.spread(kNames[op], hue ? 0 : 1, hue ? -0.5 : 0);
-    if (!hue && jitter.range[op][0] < 0) arguments.refuse(kNames[op], "0 or more");
+    jitter.range[op] = arguments.spread(kJitterNames[op], hue ? 0 : 1, hue ? -0.5 : 0);
+    if (!hue && jitter.range[op][0] < 0) arguments.refuse(kJitterNames[op], "0 or more");
     if (hue && (jitter.range[op][0] < -0.5 || jitter.range[op][1] > 0.5)) {
-      arguments.refuse(kNames[op], "0 to 0.5, or two numbers from -0.5 to 0.5");
+      arguments.refuse(kJitterNames[op], "0 to 0.5, or two numbers from -0.5 to 0.5");
     }
   }
-  return {[=](const StageKey& stage, Draws& draws) { draw(jitter, stage.key, draws); }};
+  return {[=](const StageKey& stage, Draws& draws) { draw_jitter(jitter, stage.key, draws); }};
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ const StageType kColorJitter{
                    {"saturation", ArgumentKind::spread, "0", 0, 1e3},
                    {"hue", ArgumentKind::spread, "0", -0.5, 0.5},
                    kProbability},
-    .make = make,
+    .make = make_color_jitter,
     .shares_key = true};
 
 }  // namespace stoker

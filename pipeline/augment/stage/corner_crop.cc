@@ -7,10 +7,8 @@
 namespace stoker {
 namespace {
 
-constexpr const char* kCorners[] = {"top_left", "top_right", "bottom_left", "bottom_right"};
-
 // A corner of torchvision's FiveCrop (five_crop.cc).
-StageActions make(const Arguments& arguments) {
+StageActions make_corner_crop(const Arguments& arguments) {
   const std::optional<Size> given = arguments.size("size");
   const bool right = arguments.choice("corner") % 2 != 0, bottom = arguments.choice("corner") >= 2;
   return {[=](const StageKey&, Draws& draws) {
@@ -31,8 +29,8 @@ StageActions make(const Arguments& arguments) {
 const StageType kCornerCrop{
     .name = "corner_crop",
     .help = "One corner of the image; five_crop has all four",
-    .parameters = {{"corner", ArgumentKind::choice, nullptr, 0, 0, kCorners},
+    .parameters = {{"corner", ArgumentKind::choice, nullptr, 0, 0, kCornerNames},
                    {"size", ArgumentKind::size, "", 1, kMaxSide}},
-    .make = make};
+    .make = make_corner_crop};
 
 }  // namespace stoker

@@ -4,7 +4,7 @@
 namespace stoker {
 namespace {
 
-StageActions make(const Arguments&) {
+StageActions make_equalize(const Arguments&) {
   return {[](const StageKey&, Draws& draws) { draws.add(kEqualizeStep); }};
 }
 
@@ -13,6 +13,6 @@ StageActions make(const Arguments&) {
 const StageType kEqualize{.name = "equalize",
                           .help = "The histogram of each channel made even",
                           .parameters = {kProbability},
-                          .make = make};
+                          .make = make_equalize};
 
 }  // namespace stoker

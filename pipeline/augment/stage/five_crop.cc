@@ -7,8 +7,6 @@
 namespace stoker {
 namespace {
 
-constexpr const char* kCorners[] = {"top_left", "top_right", "bottom_left", "bottom_right"};
-
 StageActions refuse_five(const Arguments&) {
   throw std::invalid_argument("augment: five_crop must be the last stage, outside of other stages");
 }
@@ -55,7 +53,7 @@ void add_five(std::vector<StageText> before, const std::optional<Size>& size,
     views.push_back({size.value_or(Size{}), StageList(before)});
     before.pop_back();
   };
-  for (const char* corner : kCorners) add(kCornerCrop, {word_text("corner", corner)});
+  for (const char* corner : kCornerNames) add(kCornerCrop, {word_text("corner", corner)});
   add(kCenterCrop, {});
 }
 

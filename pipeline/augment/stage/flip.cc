@@ -6,7 +6,7 @@ namespace {
 
 constexpr uint32_t kDraw = 64;
 
-StageActions make(const Arguments& arguments) {
+StageActions make_flip(const Arguments& arguments) {
   const double p = arguments.real("p");
   const bool alternating = arguments.flag("alternating");
   if (alternating && p != 0.5) arguments.refuse("p", "0.5 with alternating");
@@ -25,7 +25,7 @@ const StageType kFlip{.name = "flip",
                       .help = "Mirrors left to right",
                       .parameters = {{"alternating", ArgumentKind::flag, "False"},
                                      {"p", ArgumentKind::real, "0.5", 0, 1}},
-                      .make = make,
+                      .make = make_flip,
                       .draws_probability = true,
                       .shares_key = true};
 

@@ -4,18 +4,20 @@
 namespace stoker {
 namespace {
 
-void blur(const PixelStep& step, ImageView image, MutableImageView out, PixelScratch& scratch) {
+void gaussian_blur_step(const PixelStep& step, ImageView image, MutableImageView out,
+                        PixelScratch& scratch) {
   const auto kernel_x = static_cast<int>(step.values[0]),
              kernel_y = static_cast<int>(step.values[1]);
   const double sigma = step.values[2];
   gaussian_blur(image, kernel_x, kernel_y, sigma, sigma, out, scratch);
 }
 
-const PixelKind kStep{
-    .name = "gaussian_blur", .values = {"kernel_x", "kernel_y", "sigma"}, .make = blur};
+const PixelKind kGaussianBlurStep{.name = "gaussian_blur",
+                                  .values = {"kernel_x", "kernel_y", "sigma"},
+                                  .make = gaussian_blur_step};
 
 // As torchvision's GaussianBlur.
-StageActions make(const Arguments& arguments) {
+StageActions make_gaussian_blur(const Arguments& arguments) {
   const std::optional<Size> kernel = arguments.size("kernel_size");
   if (kernel->width % 2 == 0 || kernel->height % 2 == 0) {
     arguments.refuse("kernel_size", "odd");
@@ -31,7 +33,7 @@ StageActions make(const Arguments& arguments) {
       return draws.fail("gaussian_blur: the kernel is too large for an image of " +
                         std::to_string(size.width) + " x " + std::to_string(size.height));
     }
-    draws.add(kStep, {double(kernel->width), double(kernel->height), sigma});
+    draws.add(kGaussianBlurStep, {double(kernel->width), double(kernel->height), sigma});
   }};
 }
 
@@ -43,6 +45,6 @@ const StageType kGaussianBlur{
     .parameters = {{"kernel_size", ArgumentKind::size, nullptr, 1, 255},
                    {"sigma", ArgumentKind::range, "(0.1, 2)", 0, 1e3},
                    kProbability},
-    .make = make};
+    .make = make_gaussian_blur};
 
 }  // namespace stoker

@@ -4,7 +4,7 @@
 namespace stoker {
 namespace {
 
-StageActions make(const Arguments&) {
+StageActions make_grayscale(const Arguments&) {
   return {[](const StageKey&, Draws& draws) { draws.add(kGrayscaleStep); }};
 }
 
@@ -13,6 +13,6 @@ StageActions make(const Arguments&) {
 const StageType kGrayscale{.name = "grayscale",
                            .help = "The luma in all three channels",
                            .parameters = {kProbability},
-                           .make = make};
+                           .make = make_grayscale};
 
 }  // namespace stoker

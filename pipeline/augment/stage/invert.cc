@@ -4,7 +4,7 @@
 namespace stoker {
 namespace {
 
-StageActions make(const Arguments&) {
+StageActions make_invert(const Arguments&) {
   return {[](const StageKey&, Draws& draws) { draws.add(kInvertStep); }};
 }
 
@@ -13,6 +13,6 @@ StageActions make(const Arguments&) {
 const StageType kInvert{.name = "invert",
                         .help = "Every byte v becomes 255 - v",
                         .parameters = {kProbability},
-                        .make = make};
+                        .make = make_invert};
 
 }  // namespace stoker

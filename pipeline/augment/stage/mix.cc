@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-StageActions make(const Arguments&) {
+StageActions make_mix(const Arguments&) {
   throw std::invalid_argument("augment: mix must be the last stage: it mixes finished rows");
 }
 
@@ -19,7 +19,7 @@ const StageType kMix{
                    {"p", ArgumentKind::real, "1", 0, 1},
                    {"switch_p", ArgumentKind::real, "0.5", 0, 1},
                    {"per_batch", ArgumentKind::flag, "False"}},
-    .make = make};
+    .make = make_mix};
 
 MixSpec mix_of(const StageText& text) {
   const Arguments arguments = read_arguments(kMix, text);

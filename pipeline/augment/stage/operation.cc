@@ -22,7 +22,7 @@ bool is_word(const std::string& name) {
          std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
-void check(const PixelOperation& operation) {
+void check_operation(const PixelOperation& operation) {
   const std::string quoted = std::string("'").append(printable_name(operation.name)).append("'");
   if (!is_word(operation.name)) {
     throw std::invalid_argument("augment: operation " + quoted +
@@ -47,7 +47,7 @@ void run(const PixelStep& step, MutableImageView image, PixelScratch&) {
 
 // Each operation has a key of its own, by its name, so that none changes the draws of another.
 StageActions actions_of(const PixelOperation& operation) {
-  check(operation);
+  check_operation(operation);
   auto own = std::make_shared<OwnOperation>();
   own->operation = operation;
   own->kind_name = "operation(" + operation.name + ")";
@@ -62,7 +62,7 @@ StageActions actions_of(const PixelOperation& operation) {
   return {.draw = draw, .identity = own->kind_name};
 }
 
-StageActions make(const Arguments& arguments) {
+StageActions make_operation(const Arguments& arguments) {
   return actions_of(open_operation(arguments.word("path")));
 }
 
@@ -73,6 +73,6 @@ Stage operation_stage(const PixelOperation& operation) { return Stage(actions_of
 const StageType kOperation{.name = "operation",
                            .help = "Your own operation, in a shared library (stoker_add_operation)",
                            .parameters = {{"path", ArgumentKind::text, nullptr}, kProbability},
-                           .make = make};
+                           .make = make_operation};
 
 }  // namespace stoker

@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-StageActions make(const Arguments& arguments) {
+StageActions make_pad(const Arguments& arguments) {
   const std::array<int, 4> sides = padding_sides(arguments, "padding");
   const auto padding = static_cast<Padding>(arguments.choice("mode"));
   const Rgb fill = arguments.colour("fill");
@@ -32,6 +32,6 @@ const StageType kPad{
     .parameters = {{"padding", ArgumentKind::reals, nullptr, 0, kMaxSide},
                    {"fill", ArgumentKind::colour, "0", 0, 255},
                    {"mode", ArgumentKind::choice, "constant", 0, 0, kPaddingNames}},
-    .make = make};
+    .make = make_pad};
 
 }  // namespace stoker

@@ -6,7 +6,8 @@ namespace stoker {
 namespace {
 
 // As torchvision's RandomPerspective: every corner moves towards the middle.
-void draw(double distortion, const RandomKey& key, const WarpOptions& options, Draws& draws) {
+void draw_perspective(double distortion, const RandomKey& key, const WarpOptions& options,
+                      Draws& draws) {
   const auto [width, height] = draws.size();
   const int most_x = static_cast<int>(distortion * (width / 2)) + 1;
   const int most_y = static_cast<int>(distortion * (height / 2)) + 1;
@@ -27,20 +28,16 @@ void draw(double distortion, const RandomKey& key, const WarpOptions& options, D
   add_perspective(draws, *coefficients, options);
 }
 
-StageActions make(const Arguments& arguments) {
+StageActions make_perspective(const Arguments& arguments) {
   const double distortion = arguments.real("distortion_scale");
   const WarpOptions options = warp_options(arguments);
   return {[=](const StageKey& stage, Draws& draws) {
     if (draws.size().width < 2 || draws.size().height < 2) {
       return draws.fail("perspective: the image has less than 2 x 2 pixels");
     }
-    draw(distortion, stage.key, options, draws);
+    draw_perspective(distortion, stage.key, options, draws);
   }};
 }
-
-// torchvision's default interpolation is bilinear here, and nearest elsewhere.
-constexpr Parameter kInterpolationParameter{
-    "interpolation", ArgumentKind::choice, "bilinear", 0, 0, kInterpolationNames};
 
 }  // namespace
 
@@ -48,9 +45,9 @@ const StageType kPerspective{
     .name = "perspective",
     .help = "Seen from the side: each corner moves by up to a share of half a side",
     .parameters = {{"distortion_scale", ArgumentKind::real, "0.5", 0, 1},
-                   kInterpolationParameter,
+                   kBilinearParameter,
                    kFillParameter,
                    kProbability},
-    .make = make};
+    .make = make_perspective};
 
 }  // namespace stoker

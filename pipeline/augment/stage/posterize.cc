@@ -4,7 +4,7 @@
 namespace stoker {
 namespace {
 
-StageActions make(const Arguments& arguments) {
+StageActions make_posterize(const Arguments& arguments) {
   const double bits = arguments.real("bits");
   return {[=](const StageKey&, Draws& draws) { draws.add(kPosterizeStep, {bits}); }};
 }
@@ -15,6 +15,6 @@ const StageType kPosterize{
     .name = "posterize",
     .help = "Only the highest bits of each byte",
     .parameters = {{"bits", ArgumentKind::whole, nullptr, 1, 8}, kProbability},
-    .make = make};
+    .make = make_posterize};
 
 }  // namespace stoker

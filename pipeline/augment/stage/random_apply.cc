@@ -3,7 +3,7 @@
 namespace stoker {
 namespace {
 
-StageActions make(const Arguments& arguments) {
+StageActions make_random_apply(const Arguments& arguments) {
   const std::vector<SharedStages>& lists = arguments.stages("stages");
   if (lists.size() != 1) arguments.refuse("stages", "one list");
   const SharedStages stages = lists[0];
@@ -17,6 +17,6 @@ const StageType kRandomApply{.name = "random_apply",
                              .help = "All of a list of stages, or none of them",
                              .parameters = {{"stages", ArgumentKind::stages, nullptr},
                                             {"p", ArgumentKind::real, "0.5", 0, 1}},
-                             .make = make};
+                             .make = make_random_apply};
 
 }  // namespace stoker

@@ -6,7 +6,7 @@ namespace {
 
 // torchvision's RandAugment (Cubuk et al. 2019, "RandAugment").
 
-StageActions make(const Arguments& arguments) {
+StageActions make_random_augment(const Arguments& arguments) {
   const int count = arguments.whole("num_ops");
   const int magnitude = arguments.whole("magnitude");
   const int bins = arguments.whole("num_magnitude_bins");
@@ -34,6 +34,6 @@ const StageType kRandomAugment{
                    kPolicyInterpolation,
                    kFillParameter,
                    kProbability},
-    .make = make};
+    .make = make_random_augment};
 
 }  // namespace stoker

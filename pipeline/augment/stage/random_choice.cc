@@ -13,7 +13,7 @@ std::optional<Size> common_size(const std::vector<SharedStages>& lists, std::opt
   return same ? first : std::nullopt;
 }
 
-StageActions make(const Arguments& arguments) {
+StageActions make_random_choice(const Arguments& arguments) {
   const std::vector<SharedStages> lists = arguments.stages("stages");
   if (lists.empty()) arguments.refuse("stages", "one list or more");
   std::vector<double> weights = arguments.numbers("weights");
@@ -40,6 +40,6 @@ const StageType kRandomChoice{
     .parameters = {{"stages", ArgumentKind::stages, nullptr},
                    {"weights", ArgumentKind::reals, "", 0, 1e9},
                    kProbability},
-    .make = make};
+    .make = make_random_choice};
 
 }  // namespace stoker

@@ -8,7 +8,7 @@ namespace stoker {
 namespace {
 
 // The numbers of the draws that shifted an image before there were lists.
-enum Draw : uint32_t { kX = 67, kY };
+enum CropDraw : uint32_t { kCropX = 67, kCropY };
 
 struct Crop {
   std::optional<Size> size;
@@ -33,7 +33,7 @@ void add_checked_pad(const Crop& crop, const std::array<int, 4>& sides, Draws& d
 }
 
 // As torchvision's RandomCrop. It pads a too narrow image by what is missing, on both sides.
-void draw(const Crop& crop, const RandomKey& key, Draws& draws) {
+void draw_crop(const Crop& crop, const RandomKey& key, Draws& draws) {
   const Size size = crop.size.value_or(draws.output());
   add_checked_pad(crop, crop.sides, draws);
   if (crop.pad_if_needed && draws.failure().empty()) {
@@ -47,8 +47,8 @@ void draw(const Crop& crop, const RandomKey& key, Draws& draws) {
   if (padded.width < size.width || padded.height < size.height) {
     return draws.fail(too_small(size, padded));
   }
-  const auto x = static_cast<int>(key.below(kX, padded.width - size.width + 1));
-  const auto y = static_cast<int>(key.below(kY, padded.height - size.height + 1));
+  const auto x = static_cast<int>(key.below(kCropX, padded.width - size.width + 1));
+  const auto y = static_cast<int>(key.below(kCropY, padded.height - size.height + 1));
   add_crop(draws, {x, y, size.width, size.height});
 }
 
@@ -66,12 +66,12 @@ std::optional<Size> size_after(const Crop& crop, std::optional<Size> before, Siz
   return size;
 }
 
-StageActions make(const Arguments& arguments) {
+StageActions make_random_crop(const Arguments& arguments) {
   const Crop crop{arguments.size("size"), padding_sides(arguments, "padding"),
                   static_cast<Padding>(arguments.choice("mode")), arguments.colour("fill"),
                   arguments.flag("pad_if_needed")};
   return {
-      [=](const StageKey& stage, Draws& draws) { draw(crop, stage.key, draws); },
+      [=](const StageKey& stage, Draws& draws) { draw_crop(crop, stage.key, draws); },
       [=](std::optional<Size> before, Size output) { return size_after(crop, before, output); }};
 }
 
@@ -85,7 +85,7 @@ const StageType kRandomCrop{
                    {"mode", ArgumentKind::choice, "constant", 0, 0, kPaddingNames},
                    {"fill", ArgumentKind::colour, "0", 0, 255},
                    {"pad_if_needed", ArgumentKind::flag, "False"}},
-    .make = make,
+    .make = make_random_crop,
     .shares_key = true};
 
 }  // namespace stoker

@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kTries = 10;  // each takes four numbers, from draw 0 on
+constexpr int kErasingTries = 10;  // each takes four numbers, from draw 0 on
 
 constexpr int kQuantileBits = 12, kQuantiles = 1 << kQuantileBits;
 static_assert(std::tuple_size_v<ErasingNoise::value_type> == kQuantiles);
@@ -105,10 +105,10 @@ const PixelKind kNoiseStep{
 
 // As torchvision's RandomErasing: a box inside the image, or none after ten tries. (There, the
 // whole image is then replaced by itself.)
-Box random_box(std::array<double, 2> scale, std::array<double, 2> ratio, Size size,
-               const RandomKey& key) {
+Box random_erasing_box(std::array<double, 2> scale, std::array<double, 2> ratio, Size size,
+                       const RandomKey& key) {
   const double area = static_cast<double>(size.width) * size.height;
-  for (uint32_t attempt = 0; attempt < kTries; ++attempt) {
+  for (uint32_t attempt = 0; attempt < kErasingTries; ++attempt) {
     const uint32_t first = 4 * attempt;
     const double erased = area * key.uniform(first, scale[0], scale[1]);
     const double aspect = std::exp(key.uniform(first + 1, std::log(ratio[0]), std::log(ratio[1])));
@@ -137,13 +137,13 @@ std::shared_ptr<const ErasingNoise> noise_of(const Arguments& arguments) {
   return make_noise(mean, deviation);
 }
 
-StageActions make(const Arguments& arguments) {
+StageActions make_random_erasing(const Arguments& arguments) {
   const auto scale = arguments.range("scale"), ratio = arguments.range("ratio");
   if (!(ratio[0] > 0)) arguments.refuse("ratio", "above 0");
   const Rgb colour = arguments.colour("value");
   const std::shared_ptr<const ErasingNoise> noise = noise_of(arguments);
   return {[=](const StageKey& stage, Draws& draws) {
-    const Box box = random_box(scale, ratio, draws.size(), stage.key);
+    const Box box = random_erasing_box(scale, ratio, draws.size(), stage.key);
     if (box.width < 1 || box.height < 1) return;
     if (!noise) return add_fill(draws, box, colour);
     PixelStep& step = draws.add(
@@ -166,7 +166,7 @@ const StageType kRandomErasing{
                    {"noise", ArgumentKind::flag, "False"},
                    {"mean", ArgumentKind::reals, "(0.485, 0.456, 0.406)", 0, 1},
                    {"std", ArgumentKind::reals, "(0.229, 0.224, 0.225)", 0, 1}},
-    .make = make};
+    .make = make_random_erasing};
 
 const Stage* last_erasing(const StageList& stages) {
   if (stages.stages().empty()) return nullptr;

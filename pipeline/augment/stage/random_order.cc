@@ -5,11 +5,11 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kMost = 16;
+constexpr size_t kMostStages = 16;
 
 // Fisher and Yates.
-void draw(const StageList& list, const RandomKey& key, Draws& draws) {
-  std::array<uint8_t, kMost> order;
+void draw_in_random_order(const StageList& list, const RandomKey& key, Draws& draws) {
+  std::array<uint8_t, kMostStages> order;
   std::iota(order.begin(), order.end(), uint8_t{0});
   const std::span<const Stage> stages = list.stages();
   for (size_t left = stages.size(); left > 0; --left) {
@@ -20,20 +20,21 @@ void draw(const StageList& list, const RandomKey& key, Draws& draws) {
   }
 }
 
-StageActions make(const Arguments& arguments) {
+StageActions make_random_order(const Arguments& arguments) {
   const std::vector<SharedStages>& lists = arguments.stages("stages");
   if (lists.size() != 1) arguments.refuse("stages", "one list");
   const SharedStages stages = lists[0];
-  if (stages->stages().size() > kMost) {
-    arguments.refuse("stages", "at most " + std::to_string(kMost) + " stages");
+  if (stages->stages().size() > kMostStages) {
+    arguments.refuse("stages", "at most " + std::to_string(kMostStages) + " stages");
   }
-  return {[=](const StageKey& stage, Draws& draws) { draw(*stages, stage.key, draws); },
-          [=](std::optional<Size> before, Size output) -> std::optional<Size> {
-            for (const Stage& stage : stages->stages()) {
-              if (stage.size(before, output) != before) return {};
-            }
-            return before;
-          }};
+  return {
+      [=](const StageKey& stage, Draws& draws) { draw_in_random_order(*stages, stage.key, draws); },
+      [=](std::optional<Size> before, Size output) -> std::optional<Size> {
+        for (const Stage& stage : stages->stages()) {
+          if (stage.size(before, output) != before) return {};
+        }
+        return before;
+      }};
 }
 
 }  // namespace
@@ -42,6 +43,6 @@ const StageType kRandomOrder{
     .name = "random_order",
     .help = "A list of stages in a random order",
     .parameters = {{"stages", ArgumentKind::stages, nullptr}, kProbability},
-    .make = make};
+    .make = make_random_order};
 
 }  // namespace stoker

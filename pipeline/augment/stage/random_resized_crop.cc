@@ -5,18 +5,18 @@
 namespace stoker {
 namespace {
 
-constexpr int kTries = 10;  // each takes four numbers, from draw 0 on
+constexpr int kCropTries = 10;  // each takes four numbers, from draw 0 on
 
-struct Limits {
+struct CropLimits {
   std::array<double, 2> scale, ratio;
 };
 
 // As transforms.RandomResizedCrop.get_params of torchvision; only the random numbers differ (and a
 // side has at least one pixel).
-Box random_box(const Limits& limits, Size source, const RandomKey& key) {
+Box random_crop_box(const CropLimits& limits, Size source, const RandomKey& key) {
   const double area = static_cast<double>(source.width) * source.height;
   const double log_least = std::log(limits.ratio[0]), log_most = std::log(limits.ratio[1]);
-  for (uint32_t attempt = 0; attempt < kTries; ++attempt) {
+  for (uint32_t attempt = 0; attempt < kCropTries; ++attempt) {
     const uint32_t first = 4 * attempt;
     const double target_area = area * key.uniform(first, limits.scale[0], limits.scale[1]);
     const double ratio = std::exp(key.uniform(first + 1, log_least, log_most));
@@ -40,14 +40,14 @@ Box random_box(const Limits& limits, Size source, const RandomKey& key) {
           size.height};
 }
 
-StageActions make(const Arguments& arguments) {
-  const Limits limits{arguments.range("scale"), arguments.range("ratio")};
+StageActions make_random_resized_crop(const Arguments& arguments) {
+  const CropLimits limits{arguments.range("scale"), arguments.range("ratio")};
   if (!(limits.scale[0] > 0)) arguments.refuse("scale", "above 0 and at most 1");
   if (!(limits.ratio[0] > 0)) arguments.refuse("ratio", "above 0 and at most 10000");
   const std::optional<Size> size = arguments.size("size");
   const auto filter = static_cast<Filter>(arguments.choice("filter"));
   return {[=](const StageKey& stage, Draws& draws) {
-            add_crop(draws, random_box(limits, draws.size(), stage.key));
+            add_crop(draws, random_crop_box(limits, draws.size(), stage.key));
             add_resize(draws, size.value_or(draws.output()), filter);
           },
           [=](std::optional<Size>, Size output) { return size.value_or(output); }};
@@ -62,7 +62,7 @@ const StageType kRandomResizedCrop{
                    {"scale", ArgumentKind::range, "(0.08, 1)", 0, 1},
                    {"ratio", ArgumentKind::range, "(0.75, 1.3333333333333333)", 0, 1e4},
                    {"filter", ArgumentKind::choice, "bilinear", 0, 0, kFilterNames}},
-    .make = make,
+    .make = make_random_resized_crop,
     .shares_key = true};
 
 }  // namespace stoker

@@ -6,7 +6,7 @@ namespace stoker {
 namespace {
 
 // As torchvision's Resize: a longer side above max_size shortens both.
-Size resized(Size source, int short_side, int max_size) {
+Size resized_to(Size source, int short_side, int max_size) {
   Size size = by_short_side(source, short_side);
   int& longer = size.width > size.height ? size.width : size.height;
   int& shorter = size.width > size.height ? size.height : size.width;
@@ -17,7 +17,7 @@ Size resized(Size source, int short_side, int max_size) {
   return size;
 }
 
-StageActions make(const Arguments& arguments) {
+StageActions make_resize(const Arguments& arguments) {
   const std::vector<double> sides = arguments.numbers("size");
   const auto filter = static_cast<Filter>(arguments.choice("filter"));
   const int max_size = arguments.whole("max_size");
@@ -33,7 +33,7 @@ StageActions make(const Arguments& arguments) {
   if (max_size != 0 && max_size <= short_side) {
     arguments.refuse("max_size", "0 or more than size");
   }
-  const auto after = [=](Size before) { return resized(before, short_side, max_size); };
+  const auto after = [=](Size before) { return resized_to(before, short_side, max_size); };
   return {[=](const StageKey&, Draws& draws) { add_resize(draws, after(draws.size()), filter); },
           [=](std::optional<Size> before, Size) -> std::optional<Size> {
             if (!before) return {};
@@ -49,6 +49,6 @@ const StageType kResize{
     .parameters = {{"size", ArgumentKind::sides, "", 1, kMaxSide},
                    {"filter", ArgumentKind::choice, "bilinear", 0, 0, kFilterNames},
                    {"max_size", ArgumentKind::whole, "0", 0, kMaxSide}},
-    .make = make};
+    .make = make_resize};
 
 }  // namespace stoker

@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-StageActions make(const Arguments& arguments) {
+StageActions make_resize_center_crop(const Arguments& arguments) {
   const std::optional<Size> given = arguments.size("size");
   const int given_short = arguments.whole("short");
   const auto filter = static_cast<Filter>(arguments.choice("filter"));
@@ -41,6 +41,6 @@ const StageType kResizeCenterCrop{
     .parameters = {{"short", ArgumentKind::whole, "0", 0, kMaxSide},
                    {"size", ArgumentKind::size, "", 1, kMaxSide},
                    {"filter", ArgumentKind::choice, "bilinear", 0, 0, kFilterNames}},
-    .make = make};
+    .make = make_resize_center_crop};
 
 }  // namespace stoker

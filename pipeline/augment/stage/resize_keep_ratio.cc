@@ -6,7 +6,7 @@ namespace stoker {
 namespace {
 
 // The numbers that a draw takes.
-enum Draw : uint32_t { kScaled, kScale, kStretched, kAspect };
+enum KeepRatioDraw : uint32_t { kScaled, kScale, kStretched, kAspect };
 
 struct KeepRatio {
   std::optional<Size> size;
@@ -38,7 +38,7 @@ Stretch draw_stretch(const KeepRatio& keep, const RandomKey& key) {
 
 // As timm's ResizeKeepRatio: between the size that covers `wanted` (longest 0) and the one that
 // lies inside it (longest 1). A side has at least one pixel, and no more than can be made.
-Size resized(const KeepRatio& keep, Size image, Size wanted, const Stretch& stretch) {
+Size resized_by(const KeepRatio& keep, Size image, Size wanted, const Stretch& stretch) {
   constexpr double kMost = 1 << 30;
   const double across = static_cast<double>(image.width) / wanted.width;
   const double down = static_cast<double>(image.height) / wanted.height;
@@ -50,7 +50,7 @@ Size resized(const KeepRatio& keep, Size image, Size wanted, const Stretch& stre
   return {side(image.width, stretch.width), side(image.height, stretch.height)};
 }
 
-StageActions make(const Arguments& arguments) {
+StageActions make_resize_keep_ratio(const Arguments& arguments) {
   const KeepRatio keep{.size = arguments.size("size"),
                        .longest = arguments.real("longest"),
                        .scale = arguments.range("scale"),
@@ -65,12 +65,12 @@ StageActions make(const Arguments& arguments) {
   return {[=](const StageKey& stage, Draws& draws) {
             const Size wanted = keep.size.value_or(draws.output());
             const Stretch stretch = draw_stretch(keep, stage.key);
-            add_resize(draws, resized(keep, draws.size(), wanted, stretch), filter);
+            add_resize(draws, resized_by(keep, draws.size(), wanted, stretch), filter);
           },
           [=](std::optional<Size> before, Size output) -> std::optional<Size> {
             const Size wanted = keep.size.value_or(output);
             if (!before || is_random || wanted == Size{}) return {};
-            return resized(keep, *before, wanted, {});
+            return resized_by(keep, *before, wanted, {});
           }};
 }
 
@@ -87,6 +87,6 @@ const StageType kResizeKeepRatio{
                    {"scale_area", ArgumentKind::flag, "False"},
                    {"aspect_p", ArgumentKind::real, "0", 0, 1},
                    {"aspect", ArgumentKind::range, "(0.9, 1.11)", 0, 100}},
-    .make = make};
+    .make = make_resize_keep_ratio};
 
 }  // namespace stoker

@@ -5,7 +5,7 @@ namespace stoker {
 namespace {
 
 // As torchvision's RandomRotation.
-StageActions make(const Arguments& arguments) {
+StageActions make_rotate(const Arguments& arguments) {
   const auto [least, most] = arguments.spread("degrees", 0, -1e6);
   const bool expand = arguments.flag("expand");
   std::optional<Point> center;
@@ -31,6 +31,6 @@ const StageType kRotate{
                    {"center", ArgumentKind::reals, "", -1e6, 1e6},
                    kFillParameter,
                    kProbability},
-    .make = make};
+    .make = make_rotate};
 
 }  // namespace stoker

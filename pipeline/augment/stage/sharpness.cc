@@ -4,7 +4,7 @@
 namespace stoker {
 namespace {
 
-StageActions make(const Arguments& arguments) {
+StageActions make_sharpness(const Arguments& arguments) {
   // clang 14 lets no lambda capture the names of a structured binding.
   const std::array<double, 2> range = arguments.range("factor");
   const double least = range[0], most = range[1];
@@ -20,6 +20,6 @@ const StageType kSharpness{
     .help =
         "Blended with a smoothed image: 0 smooth, 1 unchanged, 2 sharper; one factor or a range",
     .parameters = {{"factor", ArgumentKind::range, nullptr, 0, 1e3}, kProbability},
-    .make = make};
+    .make = make_sharpness};
 
 }  // namespace stoker

@@ -4,7 +4,7 @@
 namespace stoker {
 namespace {
 
-StageActions make(const Arguments& arguments) {
+StageActions make_solarize(const Arguments& arguments) {
   const double threshold = arguments.real("threshold");
   return {[=](const StageKey&, Draws& draws) { draws.add(kSolarizeStep, {threshold}); }};
 }
@@ -15,6 +15,6 @@ const StageType kSolarize{
     .name = "solarize",
     .help = "Bytes of at least the threshold are inverted",
     .parameters = {{"threshold", ArgumentKind::real, nullptr, 0, 256}, kProbability},
-    .make = make};
+    .make = make_solarize};
 
 }  // namespace stoker

@@ -12,8 +12,13 @@ namespace {
 
 // What the key's numbers are for: the first of each operation, those of a chain of AugMix, and
 // those of its shares.
-enum Draw : uint32_t { kChoice, kApplied, kOperation, kSlot = kOperation + kTimmDraws };
-constexpr uint32_t kChain = 0x1000, kShares = 0x100000;
+enum TimmDraw : uint32_t {
+  kTimmChoice,
+  kTimmApplied,
+  kTimmOperation,
+  kTimmSlot = kTimmOperation + kTimmDraws
+};
+constexpr uint32_t kTimmChain = 0x1000, kTimmShares = 0x100000;
 constexpr double kMixTranslate = 0.3;  // what create_transform() sets for AugMix
 
 constexpr const char* kInterpolations[] = {"nearest", "bilinear", "bicubic", "random"};
@@ -23,7 +28,7 @@ struct TimmStage {
   TimmOptions options;
 };
 
-uint32_t slot_of(int number) { return static_cast<uint32_t>(number) * kSlot; }
+uint32_t slot_of(int number) { return static_cast<uint32_t>(number) * kTimmSlot; }
 
 // Returns the place of one of them by its weight, which becomes 0.
 size_t take_by_weight(double uniform, std::span<double> weights) {
@@ -44,10 +49,11 @@ void draw_random(const TimmStage& stage, const TimmSet& set, const RandomKey& ke
   const auto count = static_cast<int64_t>(set.operations.size());
   for (int layer = 0; layer < stage.config.layers; ++layer) {
     const uint32_t slot = slot_of(layer);
-    const size_t chosen = weights.empty() ? static_cast<size_t>(key.below(slot + kChoice, count))
-                                          : take_by_weight(key.uniform(slot + kChoice), weights);
-    if (key.uniform(slot + kApplied) >= stage.config.probability) continue;
-    draw_timm_op(draws, key, slot + kOperation, set.operations[chosen], stage.config.magnitude,
+    const size_t chosen = weights.empty()
+                              ? static_cast<size_t>(key.below(slot + kTimmChoice, count))
+                              : take_by_weight(key.uniform(slot + kTimmChoice), weights);
+    if (key.uniform(slot + kTimmApplied) >= stage.config.probability) continue;
+    draw_timm_op(draws, key, slot + kTimmOperation, set.operations[chosen], stage.config.magnitude,
                  stage.options);
   }
 }
@@ -55,14 +61,15 @@ void draw_random(const TimmStage& stage, const TimmSet& set, const RandomKey& ke
 // One pair of a learned policy, each operation with its own probability and magnitude.
 void draw_pair(const TimmStage& stage, const std::vector<TimmPair>& policy, const RandomKey& key,
                Draws& draws) {
-  const auto chosen = static_cast<size_t>(key.below(kChoice, static_cast<int64_t>(policy.size())));
+  const auto chosen =
+      static_cast<size_t>(key.below(kTimmChoice, static_cast<int64_t>(policy.size())));
   int number = 1;
   for (const TimmChoice& choice : policy[chosen]) {
     const uint32_t slot = slot_of(number++);
-    if (key.uniform(slot + kApplied) >= choice.probability) continue;
+    if (key.uniform(slot + kTimmApplied) >= choice.probability) continue;
     TimmMagnitude magnitude = stage.config.magnitude;
     magnitude.mean = choice.magnitude;
-    draw_timm_op(draws, key, slot + kOperation, choice.op, magnitude, stage.options);
+    draw_timm_op(draws, key, slot + kTimmOperation, choice.op, magnitude, stage.options);
   }
 }
 
@@ -74,26 +81,26 @@ void draw_mix(const TimmStage& stage, const RandomKey& key, Draws& draws) {
   std::array<double, 2> over;
   std::array<double, kMostTimmChains> shares;
   const auto chains = std::span(shares).first(static_cast<size_t>(config.width));
-  draw_shares(key, kShares, config.alpha, over);
-  draw_shares(key, 2 * kShares, config.alpha, chains);
+  draw_shares(key, kTimmShares, config.alpha, over);
+  draw_shares(key, 2 * kTimmShares, config.alpha, chains);
   draws.add(kBlendBeginStep, {0});
-  uint32_t first = kChain;
+  uint32_t first = kTimmChain;
   for (const double share : chains) {
     const int depth = config.depth ? *config.depth : 1 + static_cast<int>(key.below(first, 3));
     for (int i = 1; i <= depth; ++i) {
       const uint32_t slot = first + slot_of(i);
-      const auto chosen =
-          static_cast<size_t>(key.below(slot + kChoice, static_cast<int64_t>(operations.size())));
-      draw_timm_op(draws, key, slot + kOperation, operations[chosen], config.magnitude,
+      const auto chosen = static_cast<size_t>(
+          key.below(slot + kTimmChoice, static_cast<int64_t>(operations.size())));
+      draw_timm_op(draws, key, slot + kTimmOperation, operations[chosen], config.magnitude,
                    stage.options);
     }
     draws.add(kBlendStep, {static_cast<float>(share)});
-    first += kChain;
+    first += kTimmChain;
   }
   draws.add(kBlendOverStep, {static_cast<float>(over[0])});
 }
 
-StageActions make(const Arguments& arguments) {
+StageActions make_timm_auto_augment(const Arguments& arguments) {
   TimmStage stage{timm_config(arguments, "config"), {}};
   const uint8_t interpolation = arguments.choice("interpolation");
   stage.options.either = interpolation == std::size(kInterpolations) - 1;
@@ -128,6 +135,6 @@ const StageType kTimmAutoAugment{
                    {"interpolation", ArgumentKind::choice, "random", 0, 0, kInterpolations},
                    {"fill", ArgumentKind::colour, "128", 0, 255},
                    kProbability},
-    .make = make};
+    .make = make_timm_auto_augment};
 
 }  // namespace stoker

@@ -16,7 +16,7 @@ std::string border_problem(Size size, int border) {
 }
 
 // As timm's TrimBorder.
-StageActions make(const Arguments& arguments) {
+StageActions make_trim_border(const Arguments& arguments) {
   const int border = arguments.whole("border");
   return {[=](const StageKey&, Draws& draws) {
             const Size size = draws.size();
@@ -38,6 +38,6 @@ const StageType kTrimBorder{
     .name = "trim_border",
     .help = "All but so many pixels at each side",
     .parameters = {{"border", ArgumentKind::whole, nullptr, 0, kMaxSide / 2}},
-    .make = make};
+    .make = make_trim_border};
 
 }  // namespace stoker

@@ -6,7 +6,7 @@ namespace {
 
 // torchvision's TrivialAugmentWide (Müller and Hutter 2021, "TrivialAugment").
 
-StageActions make(const Arguments& arguments) {
+StageActions make_trivial_augment(const Arguments& arguments) {
   const int bins = arguments.whole("num_magnitude_bins");
   const WarpOptions options = warp_options(arguments);
   return {[=](const StageKey& stage, Draws& draws) {
@@ -25,6 +25,6 @@ const StageType kTrivialAugment{
                    kPolicyInterpolation,
                    kFillParameter,
                    kProbability},
-    .make = make};
+    .make = make_trivial_augment};
 
 }  // namespace stoker

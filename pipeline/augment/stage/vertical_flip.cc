@@ -4,16 +4,15 @@
 namespace stoker {
 namespace {
 
-const PixelKind kStep{.name = "vertical_flip",
-                      .moves = true,
-                      .change = [](const PixelStep&, MutableImageView image, PixelScratch&) {
-                        flip_vertical(image);
-                      }};
+const PixelKind kVerticalFlipStep{.name = "vertical_flip",
+                                  .moves = true,
+                                  .change = [](const PixelStep&, MutableImageView image,
+                                               PixelScratch&) { flip_vertical(image); }};
 
-StageActions make(const Arguments& arguments) {
+StageActions make_vertical_flip(const Arguments& arguments) {
   const double p = arguments.real("p");
   return {[=](const StageKey& stage, Draws& draws) {
-    if (stage.key.uniform(0) >= 1 - p) draws.add(kStep);
+    if (stage.key.uniform(0) >= 1 - p) draws.add(kVerticalFlipStep);
   }};
 }
 
@@ -22,7 +21,7 @@ StageActions make(const Arguments& arguments) {
 const StageType kVerticalFlip{.name = "vertical_flip",
                               .help = "Mirrors top to bottom",
                               .parameters = {{"p", ArgumentKind::real, "0.5", 0, 1}},
-                              .make = make,
+                              .make = make_vertical_flip,
                               .draws_probability = true};
 
 }  // namespace stoker

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kMostViews = 64;
 
-StageActions make(const Arguments&) {
+StageActions make_views(const Arguments&) {
   throw std::invalid_argument("augment: views must stand alone: views(LIST, LIST, counts=(2, 8))");
 }
 
@@ -18,7 +18,7 @@ const StageType kViews{
     .help = "Several rows of each sample, of one decoding: so many of each list. Stands alone",
     .parameters = {{"stages", ArgumentKind::stages, nullptr},
                    {"counts", ArgumentKind::reals, "", 1, kMostViews}},
-    .make = make};
+    .make = make_views};
 
 std::vector<AugmentView> views_of(const StageText& text) {
   const Arguments arguments = read_arguments(kViews, text);

@@ -17,9 +17,9 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMaxSamples = int64_t{1} << 40;
+constexpr int64_t kMaxIndexSamples = int64_t{1} << 40;
 
-void put(const std::vector<SourceNote>& notes, RecordWriter& out) {
+void put_notes(const std::vector<SourceNote>& notes, RecordWriter& out) {
   std::vector<std::string> words;
   std::vector<int64_t> counts;
   for (const SourceNote& note : notes) {
@@ -30,7 +30,7 @@ void put(const std::vector<SourceNote>& notes, RecordWriter& out) {
   out.put(counts);
 }
 
-bool get(RecordReader& in, std::vector<SourceNote>& notes) {
+bool get_notes(RecordReader& in, std::vector<SourceNote>& notes) {
   std::vector<std::string> words;
   std::vector<int64_t> counts;
   if (!in.get(words) || !in.get(counts) || words.size() != 3 * counts.size()) return false;
@@ -40,7 +40,7 @@ bool get(RecordReader& in, std::vector<SourceNote>& notes) {
   return true;
 }
 
-void put(const std::vector<TargetColumn>& columns, RecordWriter& out) {
+void put_columns(const std::vector<TargetColumn>& columns, RecordWriter& out) {
   std::vector<std::string> names;
   std::vector<uint8_t> types;
   std::vector<int64_t> ranks, extents;
@@ -56,7 +56,7 @@ void put(const std::vector<TargetColumn>& columns, RecordWriter& out) {
   out.put(extents);
 }
 
-bool get(RecordReader& in, std::vector<TargetColumn>& columns) {
+bool get_columns(RecordReader& in, std::vector<TargetColumn>& columns) {
   std::vector<std::string> names;
   std::vector<uint8_t> types;
   std::vector<int64_t> ranks, extents;
@@ -81,8 +81,9 @@ bool from_bytes(std::span<const char> bytes, BlobTable& table) {
   RecordReader in(bytes);
   std::vector<uint64_t> digests;
   const bool read = in.get(table.key) && in.get(table.blobs) && in.get(table.stamps) &&
-                    in.get(table.segments) && in.get(table.class_names) && get(in, table.notes) &&
-                    get(in, table.targets) && in.get(digests) && in.at_end() && digests.size() == 3;
+                    in.get(table.segments) && in.get(table.class_names) &&
+                    get_notes(in, table.notes) && get_columns(in, table.targets) &&
+                    in.get(digests) && in.at_end() && digests.size() == 3;
   if (!read) return false;
   table.fingerprint = digests[0];
   table.labels_digest = digests[1];
@@ -109,8 +110,8 @@ std::vector<char> to_bytes(const BlobTable& table) {
   out.put(table.stamps);
   out.put(table.segments);
   out.put(table.class_names);
-  put(table.notes, out);
-  put(table.targets, out);
+  put_notes(table.notes, out);
+  put_columns(table.targets, out);
   out.put(std::vector<uint64_t>{table.fingerprint, table.labels_digest, table.targets_digest});
   return out.bytes();
 }
@@ -165,9 +166,10 @@ bool BlobIndex::is_sound() const {
   int64_t samples = 0;
   for (const BlobSegment& segment : table_.segments) {
     if (segment.blob < 0 || segment.blob >= std::ssize(table_.blobs) ||
-        segment.first_id != samples || segment.first_row < 0 || segment.first_row > kMaxSamples ||
-        segment.samples < 1 || segment.samples > BlobSegment::kMaxSamples || segment.at < 0 ||
-        segment.name_bytes < 0 || entry_bytes(segment) > file_bytes - segment.at ||
+        segment.first_id != samples || segment.first_row < 0 ||
+        segment.first_row > kMaxIndexSamples || segment.samples < 1 ||
+        segment.samples > BlobSegment::kMaxSamples || segment.at < 0 || segment.name_bytes < 0 ||
+        entry_bytes(segment) > file_bytes - segment.at ||
         segment.name_bytes > file_bytes - segment.at - entry_bytes(segment) ||
         target_bytes_ > (file_bytes - segment.at - entry_bytes(segment) - segment.name_bytes) /
                             segment.samples) {
@@ -175,7 +177,7 @@ bool BlobIndex::is_sound() const {
     }
     if (const auto names = names_of(segment); !names.empty() && names.back() != '\0') return false;
     samples += segment.samples;
-    if (samples > kMaxSamples) return false;
+    if (samples > kMaxIndexSamples) return false;
   }
   return samples > 0;
 }

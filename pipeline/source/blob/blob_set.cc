@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Names = std::vector<std::string>;
+using FileNames = std::vector<std::string>;
 using SharedPlace = std::shared_ptr<const BlobPlace>;
 
 bool ends_with(const std::string& text, const char* end) { return text.ends_with(end); }
@@ -45,20 +45,20 @@ std::string inside(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : folder + "/" + name;
 }
 
-bool has(const Names& names, const std::string& name) {
+bool has(const FileNames& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 // Blobs of one folder. Several formats: shards come before lists, which often lie beside them.
 struct FolderBlobs {
   BlobFormat format = BlobFormat::list;
-  Names names;  // empty: there are none
+  FileNames names;  // empty: there are none
 };
 
 FolderBlobs blobs_in(const BlobPlace& place, const std::string& folder,
                      const BlobListing& listing) {
   const std::string path = place.path_of(folder);
-  std::map<BlobFormat, Names> by_format;
+  std::map<BlobFormat, FileNames> by_format;
   for (const std::string& name : listing.files) {
     if (const auto format = blob_format(name)) by_format[*format].push_back(name);
   }
@@ -103,9 +103,9 @@ std::string without_query(const std::string& path) {
 
 // Returns the files whose names begin with the first of `words` that any of them begins with:
 // "train-1.tar", not "trainer.tar".
-Names beginning_with(const Names& files, std::span<const std::string_view> words) {
+FileNames beginning_with(const FileNames& files, std::span<const std::string_view> words) {
   for (const std::string_view word : words) {
-    Names found;
+    FileNames found;
     for (const std::string& file : files) {
       const std::string name = fs::path(without_query(file)).filename().string();
       const bool goes_on = name.size() > word.size() &&
@@ -118,15 +118,15 @@ Names beginning_with(const Names& files, std::span<const std::string_view> words
 }
 
 struct Parts {
-  Names train, test;
+  FileNames train, test;
   bool several() const { return !train.empty() && !test.empty(); }
 };
 
-Parts parts_of(const Names& files) {
+Parts split_parts(const FileNames& files) {
   return {beginning_with(files, kTrainNames), beginning_with(files, kTestNames)};
 }
 
-[[noreturn]] void throw_no_test_part(const std::string& path, const Names& files) {
+[[noreturn]] void throw_no_test_part(const std::string& path, const FileNames& files) {
   throw std::runtime_error(path + ": no part test, val or validation there; found " +
                            std::to_string(files.size()) + " files, as " +
                            printable_name(without_query(files.front())));
@@ -139,9 +139,9 @@ std::string folder_name(const std::string& path) {
 }
 
 // `own_name`: of the folder that the files are in.
-Names choose_part(const std::string& path, const std::string& own_name, const Names& files,
-                  Split split) {
-  const Parts parts = parts_of(files);
+FileNames choose_part(const std::string& path, const std::string& own_name, const FileNames& files,
+                      Split split) {
+  const Parts parts = split_parts(files);
   if (split == Split::all) return files;
   if (parts.several()) return split == Split::train ? parts.train : parts.test;
   if (split == Split::train) return files;
@@ -151,7 +151,7 @@ Names choose_part(const std::string& path, const std::string& own_name, const Na
   return files;
 }
 
-Names with_prefix(const std::string& prefix, Names names) {
+FileNames with_prefix(const std::string& prefix, FileNames names) {
   for (std::string& name : names) name = prefix + "/" + name;
   return names;
 }
@@ -175,7 +175,7 @@ std::optional<BlobSet> find_in_parts(const SharedPlace& place, const BlobListing
                                  " and " + to_string(blobs.format));
       }
       set.format = blobs.format;
-      const Names names = with_prefix(word, blobs.names);
+      const FileNames names = with_prefix(word, blobs.names);
       set.blobs.insert(set.blobs.end(), names.begin(), names.end());
       return;
     }
@@ -218,7 +218,7 @@ std::optional<BlobSet> find_at(const SharedPlace& place, Split split) {
 
 // Expands the first group in braces, and what follows by a call for each.
 void expand_braces(const std::string& prefix, const std::string& rest, const std::string& pattern,
-                   Names& out) {
+                   FileNames& out) {
   constexpr size_t kMostPaths = 1'000'000;
   const size_t open = rest.find('{'), close = rest.find('}', open);
   if (open == std::string::npos || close == std::string::npos) {
@@ -254,10 +254,10 @@ void expand_braces(const std::string& prefix, const std::string& rest, const std
   }
 }
 
-Names local_matches(const std::string& pattern) {
+FileNames local_matches(const std::string& pattern) {
   glob_t found{};
   const int code = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
-  Names paths;
+  FileNames paths;
   for (size_t i = 0; code == 0 && i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
   globfree(&found);
   if (code != 0 && code != GLOB_NOMATCH) {
@@ -269,16 +269,16 @@ Names local_matches(const std::string& pattern) {
 
 bool is_glob(const std::string& path) { return path.find_first_of("*?[") != std::string::npos; }
 
-Names matches_of(const std::string& pattern, const StoreOptions& options) {
-  Names paths =
+FileNames matches_of(const std::string& pattern, const StoreOptions& options) {
+  FileNames paths =
       is_store_address(pattern) ? stored_matches(pattern, options) : local_matches(pattern);
   if (paths.empty()) throw std::runtime_error(shown_path(pattern) + ": no file is named like that");
   return paths;
 }
 
 // Returns the paths of the files that a pattern stands for; nullopt if it is no pattern.
-std::optional<Names> expand(const std::string& path, const StoreOptions& options) {
-  Names paths;
+std::optional<FileNames> expand(const std::string& path, const StoreOptions& options) {
+  FileNames paths;
   if (path.find('{') != std::string::npos) {
     expand_braces("", path, path, paths);
   } else if (is_glob(without_query(path))) {
@@ -286,40 +286,40 @@ std::optional<Names> expand(const std::string& path, const StoreOptions& options
   } else {
     return std::nullopt;
   }
-  Names files;
+  FileNames files;
   for (const std::string& each : paths) {
     std::error_code ignored;
     if (!is_glob(without_query(each)) || (!is_store_address(each) && fs::exists(each, ignored))) {
       files.push_back(each);
     } else {
-      const Names found = matches_of(each, options);
+      const FileNames found = matches_of(each, options);
       files.insert(files.end(), found.begin(), found.end());
     }
   }
   return files;
 }
 
-std::string folder_of(const std::string& path) {
+std::string containing_folder(const std::string& path) {
   const std::string folder = fs::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
 }
 
 // Returns the longest folder that all paths are in.
-std::string common_folder(const Names& paths) {
-  std::string common = folder_of(paths.front());
+std::string common_folder(const FileNames& paths) {
+  std::string common = containing_folder(paths.front());
   for (const std::string& path : paths) {
     while (common != "." && common != "/" && !path.starts_with(common + "/")) {
-      common = folder_of(common);
+      common = containing_folder(common);
     }
   }
   return common;
 }
 
-std::optional<Names> local_files_of(const std::string& path) {
+std::optional<FileNames> local_files_of(const std::string& path) {
   std::error_code error;
   const auto status = fs::status(path, error);
   if (fs::is_directory(status)) return std::nullopt;
-  if (fs::exists(status)) return Names{path};
+  if (fs::exists(status)) return FileNames{path};
   if (auto files = expand(path, {})) return files;
   throw std::runtime_error(path + ": " +
                            (error && error != std::errc::no_such_file_or_directory
@@ -327,13 +327,13 @@ std::optional<Names> local_files_of(const std::string& path) {
                                 : "no such file or folder"));
 }
 
-std::optional<Names> stored_files_of(const std::string& address, const StoreOptions& options) {
+std::optional<FileNames> stored_files_of(const std::string& address, const StoreOptions& options) {
   if (auto files = expand(address, options)) return files;
-  return names_objects(address) ? std::optional(Names{address}) : std::nullopt;
+  return names_objects(address) ? std::optional(FileNames{address}) : std::nullopt;
 }
 
 // Returns the files at a path; nullopt if it is a folder.
-std::optional<Names> files_of(const std::string& path, const StoreOptions& options) {
+std::optional<FileNames> expanded_files(const std::string& path, const StoreOptions& options) {
   return is_store_address(path) ? stored_files_of(path, options) : local_files_of(path);
 }
 
@@ -344,12 +344,12 @@ SharedPlace place_at(const std::string& folder, const StoreOptions& options,
 
 // Files as they are called everywhere, and where those of a web server are.
 struct NamedFiles {
-  Names paths;
+  FileNames paths;
   ObjectTargets targets;  // by path
 };
 
 // This is where an address becomes a name. Those that differ in their queries alone are numbered.
-NamedFiles named(const Names& given) {
+NamedFiles named(const FileNames& given) {
   NamedFiles files;
   std::map<std::string, std::string> names;  // by what was given
   std::map<std::string, int> numbers;        // by name without a number
@@ -426,7 +426,7 @@ bool names_objects(const std::string& address) {
 BlobSet blob_set_of(const std::vector<std::string>& given, const StoreOptions& options) {
   if (given.empty()) throw std::runtime_error("no files are named");
   const NamedFiles files = named(given);
-  const Names& paths = files.paths;
+  const FileNames& paths = files.paths;
   const std::string root = common_folder(paths);
   BlobSet set{{}, place_at(root, options, files.targets), {}};
   for (const std::string& path : paths) {
@@ -434,7 +434,7 @@ BlobSet blob_set_of(const std::vector<std::string>& given, const StoreOptions& o
                             ? path
                             : path.substr(root == "/" ? 1 : root.size() + 1));
   }
-  if (const Names missing = set.place->missing(set.blobs); !missing.empty()) {
+  if (const FileNames missing = set.place->missing(set.blobs); !missing.empty()) {
     const auto first = std::ranges::find(set.blobs, missing.front()) - set.blobs.begin();
     throw std::runtime_error(paths[static_cast<size_t>(first)] + ": no such file" +
                              (paths.size() == 1
@@ -466,17 +466,17 @@ BlobSet blob_set_of(const std::vector<std::string>& given, const StoreOptions& o
 
 std::optional<BlobSet> find_blobs(const std::string& path, Split split,
                                   const StoreOptions& options) {
-  const auto files = files_of(path, options);
+  const auto files = expanded_files(path, options);
   if (!files) return find_at(place_at(path, options), split);
-  const std::string own_name = folder_name(folder_of(without_query(files->front())));
+  const std::string own_name = folder_name(containing_folder(without_query(files->front())));
   return blob_set_of(choose_part(shown_path(path), own_name, *files, split), options);
 }
 
 bool has_blob_parts(const std::string& path, const StoreOptions& options) {
-  if (const auto files = files_of(path, options)) return parts_of(*files).several();
+  if (const auto files = expanded_files(path, options)) return split_parts(*files).several();
   const auto set = find_at(place_at(path, options), Split::all);
   if (!set) return false;
-  if (parts_of(set->blobs).several()) return true;
+  if (split_parts(set->blobs).several()) return true;
   return set->blobs.front().starts_with("train/") ||
          std::any_of(kTestNames.begin(), kTestNames.end(), [&](std::string_view word) {
            return set->blobs.front().starts_with(std::string(word) + "/");

@@ -48,7 +48,7 @@ class IndexLock {
   const int descriptor_;
 };
 
-std::vector<std::string> read_class_names(const BlobPlace& place) {
+std::vector<std::string> class_names_beside(const BlobPlace& place) {
   const std::string file = "classes.txt";
   if (place.bytes_of(file) < 0) return {};
   std::vector<std::string> names(1);
@@ -66,7 +66,7 @@ std::vector<std::string> read_class_names(const BlobPlace& place) {
   return names;
 }
 
-std::string key_of(const BlobIndexRequest& request) {
+std::string key_of_request(const BlobIndexRequest& request) {
   std::string key = request.set.place->identity();
   const auto add = [&key](const std::string& word) { key += '\0' + word; };
   add(to_string(request.set.format));
@@ -119,7 +119,7 @@ std::unique_ptr<BlobIndex> load_or_make(const BlobIndexRequest& request,
                                         const std::string& cache_dir) {
   const int64_t now_ns = system_now_ns();
   const std::vector<FileStamp> stamps = stamps_of(request.set);
-  const std::string key = key_of(request);
+  const std::string key = key_of_request(request);
   const std::string path = cache_dir + "/blobs-" + hex64(text_digest(key)) + ".bin";
   if (auto index = load(path, key, stamps)) return index;
   std::error_code error;
@@ -139,7 +139,7 @@ BlobIndexRequest request_of(const BlobSet& set, const SourceOptions& options) {
   return {.set = set,
           .fields = {options.image_from, options.label_from,
                      target_fields(options.targets_from, set.format)},
-          .class_names = read_class_names(*set.place),
+          .class_names = class_names_beside(*set.place),
           .go_on = options.go_on};
 }
 

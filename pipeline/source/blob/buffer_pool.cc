@@ -15,14 +15,14 @@ namespace {
 // against the number of mappings that a process may have (65,530), so small buffers are malloc()'s.
 constexpr size_t kMapped = 64 << 10;
 // What malloc() has, and what the system has, comes in multiples of these.
-constexpr size_t kLine = 64, kPage = 4096;
+constexpr size_t kCacheLine = 64, kMappedPage = 4096;
 
 size_t capacity_for(size_t size) {
-  const size_t unit = size < kMapped ? kLine : kPage;
+  const size_t unit = size < kMapped ? kCacheLine : kMappedPage;
   return std::max<size_t>(1, (size + unit - 1) / unit) * unit;
 }
 
-uint8_t* allocate(size_t capacity) {
+uint8_t* allocate_buffer(size_t capacity) {
   if (capacity < kMapped) {
     void* data = std::malloc(capacity);
     if (data == nullptr) throw std::bad_alloc();
@@ -103,7 +103,7 @@ BufferPool::Buffer BufferPool::take(int64_t size) {
     if (data != nullptr) return {this, data, capacity};
   }
   try {
-    return {this, allocate(capacity), capacity};
+    return {this, allocate_buffer(capacity), capacity};
   } catch (const std::bad_alloc&) {
     const MutexLock lock(mutex_);
     bytes_ -= capacity;

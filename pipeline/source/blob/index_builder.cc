@@ -25,7 +25,7 @@
 namespace stoker {
 namespace {
 
-constexpr std::chrono::milliseconds kAskAfter{100};  // between two calls of go_on()
+constexpr std::chrono::milliseconds kBuildAskAfter{100};  // between two calls of go_on()
 
 void scan(BlobFormat format, BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
   switch (format) {
@@ -356,7 +356,7 @@ class Builder {
   // Returns false when the others have ended.
   bool wait_a_while() {
     MutexLock lock(mutex_);
-    if (running_ > 0) changed_.wait_until(lock, std::chrono::steady_clock::now() + kAskAfter);
+    if (running_ > 0) changed_.wait_until(lock, std::chrono::steady_clock::now() + kBuildAskAfter);
     return running_ > 0;
   }
 

@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kPendingBytes = 1 << 20;
+constexpr size_t kIndexPendingBytes = 1 << 20;
 
 // The list of samples in one number: where they are, their labels and names.
 uint64_t fingerprint_of(const BlobTable& table) {
@@ -99,7 +99,7 @@ void BlobIndexWriter::add_segment(int64_t blob, int64_t first_row,
 void BlobIndexWriter::write(const void* data, size_t bytes) {
   const char* first = static_cast<const char*>(data);
   pending_.insert(pending_.end(), first, first + bytes);
-  if (pending_.size() >= kPendingBytes) flush();
+  if (pending_.size() >= kIndexPendingBytes) flush();
 }
 
 void BlobIndexWriter::flush() {
@@ -144,7 +144,7 @@ void BlobIndexWriter::write_part(const std::string& path, int64_t samples, BlobT
   const uint64_t end = is_all ? end_ : static_cast<uint64_t>(segments_[part.segments_.size()].at);
   std::vector<char> piece;
   while (part.end_ < end) {
-    piece.resize(std::min<size_t>(kPendingBytes, end - part.end_));
+    piece.resize(std::min<size_t>(kIndexPendingBytes, end - part.end_));
     file_.read_at(part.end_, piece);
     part.file_.write_at(part.end_, {piece.data(), piece.size()});
     part.end_ += piece.size();

@@ -9,13 +9,13 @@ namespace stoker {
 namespace {
 
 // Both belong to the form of the files: another key is another order.
-constexpr int kForm = 1;
-constexpr PermutationKey kOrder{0x243F6A8885A308D3, 0x13198A2E03707345};
+constexpr int kSampleCacheForm = 1;
+constexpr PermutationKey kSampleCacheOrder{0x243F6A8885A308D3, 0x13198A2E03707345};
 
 // A place is noted for each so many positions, and the lengths between are added up: half a byte of
 // memory for each sample.
-constexpr int64_t kStride = 16;
-constexpr int64_t kSealsAtOnce = 8 << 10;
+constexpr int64_t kNotedStride = 16;
+constexpr int64_t kSampleSealsAtOnce = 8 << 10;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ struct SampleCache::Identity {
 
 SampleCache::Identity SampleCache::identify(const StoredSamples& samples) {
   Identity identity;
-  Digest128 digest{text_digest(samples.root + samples.queries), kForm};
+  Digest128 digest{text_digest(samples.root + samples.queries), kSampleCacheForm};
   std::shared_ptr<const StoredObject> last;
   uint64_t object = 0;
   for (SampleId id = 0; id < samples.count; ++id) {
@@ -52,7 +52,7 @@ SampleCache::Identity SampleCache::identify(const StoredSamples& samples) {
 }
 
 std::string SampleCache::about(const StoredSamples& samples, const Identity& identity) {
-  return "stoker: samples of a store, form " + std::to_string(kForm) + "\nof " +
+  return "stoker: samples of a store, form " + std::to_string(kSampleCacheForm) + "\nof " +
          printable_name(samples.root) + "\n" + std::to_string(samples.count) + " samples of " +
          std::to_string(identity.bytes) + " bytes\ndigest " + hex64(identity.digest) + "\n";
 }
@@ -75,7 +75,7 @@ std::unique_ptr<SampleCache> SampleCache::open(const StoreOptions& options,
 SampleCache::SampleCache(const StoreOptions& options, const StoredSamples& samples,
                          const Identity& identity)
     : samples_(samples),
-      order_(samples.count, kOrder),
+      order_(samples.count, kSampleCacheOrder),
       files_(options.cache + "/" + hex64(identity.digest), about(samples, identity)) {
   sizes_.samples = samples.count;
   sizes_.bytes = identity.bytes;
@@ -88,13 +88,13 @@ SampleCache::SampleCache(const StoreOptions& options, const StoredSamples& sampl
 
 // Takes samples in the fixed order until one does not fit.
 void SampleCache::place_samples(int64_t most_bytes) {
-  std::vector<uint64_t> seals(kSealsAtOnce);
+  std::vector<uint64_t> seals(kSampleSealsAtOnce);
   int64_t end = 0, position = 0;
   for (; position < samples_.count; ++position) {
     const int64_t length = samples_.bytes_of(order_.at(position));
     if (length > most_bytes - end) break;
-    if (position % kStride == 0) places_.push_back(end);
-    const int64_t in_seals = position % kSealsAtOnce;
+    if (position % kNotedStride == 0) places_.push_back(end);
+    const int64_t in_seals = position % kSampleSealsAtOnce;
     if (in_seals == 0) files_.read_seals(position, seals);
     if (seals[static_cast<size_t>(in_seals)] != 0) sizes_.kept_bytes += length;
     end += length;
@@ -104,8 +104,8 @@ void SampleCache::place_samples(int64_t most_bytes) {
 }
 
 int64_t SampleCache::place_of(int64_t position) const {
-  int64_t place = places_[static_cast<size_t>(position / kStride)];
-  for (int64_t before = position / kStride * kStride; before < position; ++before) {
+  int64_t place = places_[static_cast<size_t>(position / kNotedStride)];
+  for (int64_t before = position / kNotedStride * kNotedStride; before < position; ++before) {
     place += samples_.bytes_of(order_.at(before));
   }
   return place;

@@ -69,7 +69,7 @@ class SampleCache {
   const Permutation order_;  // position to sample
   SealedFiles files_;
   StoredBytes sizes_;
-  std::vector<int64_t> places_;  // in the file, of each kStride-th position
+  std::vector<int64_t> places_;  // in the file, of each kNotedStride-th position
   std::atomic<int64_t> kept_bytes_ = 0;
 };
 

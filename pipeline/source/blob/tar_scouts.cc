@@ -10,7 +10,7 @@ namespace stoker {
 namespace {
 
 // A search for a header reads so much first, then twice as much, and ends after so much.
-constexpr int64_t kFirstPiece = 64 << 10, kLongestSearch = 1 << 20;
+constexpr int64_t kFirstScoutPiece = 64 << 10, kLongestSearch = 1 << 20;
 // Members that are no images and not larger are read too: the scan may want their content.
 constexpr int64_t kSmallMember = 16 << 10;
 
@@ -160,11 +160,12 @@ int64_t TarScouts::find_header(const Place& place, Part& part) {
   std::vector<uint8_t> piece;
   while (found < 0 && end - at >= kTarBlock) {
     check_wanted(part);
-    piece.resize(static_cast<size_t>(std::min(std::max(kFirstPiece, at - begin), end - at)));
+    piece.resize(static_cast<size_t>(std::min(std::max(kFirstScoutPiece, at - begin), end - at)));
     tar.read_at(at, std::ssize(piece), piece);
     for (int64_t k = 0; found < 0 && k + kTarBlock <= std::ssize(piece); k += kTarBlock) {
-      if (is_tar_header(std::span(piece).subspan(static_cast<size_t>(k), kTarBlock)))
+      if (is_tar_header(std::span(piece).subspan(static_cast<size_t>(k), kTarBlock))) {
         found = at + k;
+      }
     }
     at += std::ssize(piece);
   }

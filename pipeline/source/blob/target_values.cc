@@ -8,13 +8,7 @@
 namespace stoker {
 namespace {
 
-std::string text_of(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
-  return "(" + text + ")";
-}
-
-std::string text_of(double value) {
+std::string shortest_text(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
@@ -50,8 +44,8 @@ bool convert(double value, float& out) {
 }
 
 template <class T, class Number>
-std::string append(const TargetColumn& column, const std::vector<Number>& numbers,
-                   std::vector<std::byte>& out) {
+std::string append_numbers_as(const TargetColumn& column, const std::vector<Number>& numbers,
+                              std::vector<std::byte>& out) {
   const size_t before = out.size();
   out.resize(before + numbers.size() * sizeof(T));
   std::byte* to = out.data() + before;
@@ -60,7 +54,7 @@ std::string append(const TargetColumn& column, const std::vector<Number>& number
     if (!convert(numbers[i], value)) {
       std::string number;
       if constexpr (std::is_same_v<Number, double>) {
-        number = text_of(numbers[i]);
+        number = shortest_text(numbers[i]);
       } else {
         number = std::to_string(numbers[i]);
       }
@@ -73,10 +67,10 @@ std::string append(const TargetColumn& column, const std::vector<Number>& number
 }
 
 template <class T>
-std::string append(const TargetColumn& column, const FoundTarget& found,
-                   std::vector<std::byte>& out) {
-  return found.reals.empty() ? append<T>(column, found.integers, out)
-                             : append<T>(column, found.reals, out);
+std::string append_numbers_as(const TargetColumn& column, const FoundTarget& found,
+                              std::vector<std::byte>& out) {
+  return found.reals.empty() ? append_numbers_as<T>(column, found.integers, out)
+                             : append_numbers_as<T>(column, found.reals, out);
 }
 
 }  // namespace
@@ -88,18 +82,18 @@ TargetColumn column_of(const TargetField& field, const FoundTarget& found) {
 std::string append_target(const TargetColumn& column, const FoundTarget& found,
                           std::vector<std::byte>& out) {
   if (found.shape != column.shape) {
-    return "has the shape " + text_of(found.shape) + ", and the first sample has " +
-           text_of(column.shape);
+    return "has the shape " + shape_text(found.shape) + ", and the first sample has " +
+           shape_text(column.shape);
   }
   switch (column.type) {
     case TargetType::uint8:
-      return append<uint8_t>(column, found, out);
+      return append_numbers_as<uint8_t>(column, found, out);
     case TargetType::int32:
-      return append<int32_t>(column, found, out);
+      return append_numbers_as<int32_t>(column, found, out);
     case TargetType::int64:
-      return append<int64_t>(column, found, out);
+      return append_numbers_as<int64_t>(column, found, out);
     case TargetType::float32:
-      return append<float>(column, found, out);
+      return append_numbers_as<float>(column, found, out);
   }
   return "";
 }

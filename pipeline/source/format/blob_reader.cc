@@ -12,7 +12,7 @@ namespace stoker {
 namespace {
 
 // A jump reads one page. Whoever goes on where the last piece ended gets larger and larger pieces.
-constexpr int64_t kFirstPiece = 4 << 10;
+constexpr int64_t kFirstBlobPiece = 4 << 10;
 constexpr int64_t kLargestPiece = 1 << 20;
 // Of a blob behind a network, where a round costs as much as many bytes: of a tar's member, the
 // first piece has the headers before and after a label.
@@ -75,7 +75,7 @@ std::span<const uint8_t> BlobReader::fill_window(int64_t offset, int64_t length)
   const int64_t largest = read_at_ ? kLargestPieceFromAfar : kLargestPiece;
   const int64_t reach = read_at_ ? kReadThroughFromAfar : 0;
   const bool goes_on = window_bytes_ > 0 && offset >= window_at_ && offset <= end + reach;
-  const int64_t piece = goes_on ? std::min(2 * window_bytes_, largest) : kFirstPiece;
+  const int64_t piece = goes_on ? std::min(2 * window_bytes_, largest) : kFirstBlobPiece;
   const int64_t wanted = std::min(std::max(piece, length), size_ - offset);
   if (std::ssize(window_) < wanted) window_.resize(static_cast<size_t>(wanted));
   if (progress_) progress_(offset);

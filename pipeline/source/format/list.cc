@@ -20,13 +20,13 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kPathNames = {
     "path", "file", "file_name", "filename", "filepath", "image", "image_path"};
-constexpr std::array<std::string_view, 7> kLabelNames = {
+constexpr std::array<std::string_view, 7> kListLabelNames = {
     "label", "labels", "class", "class_name", "category", "target", "y"};
 constexpr size_t kLongestPath = 4095;  // bytes; what Linux takes, without the NUL
 
 enum class ListForm : uint8_t { csv, tsv, jsonl };
 
-ListForm form_of(const BlobReader& blob) {
+ListForm list_form(const BlobReader& blob) {
   const std::string path = lower_case(blob.path());
   if (path.ends_with(".csv")) return ListForm::csv;
   if (path.ends_with(".tsv")) return ListForm::tsv;
@@ -54,7 +54,8 @@ std::string listed(const ListNames& names) {
 }
 
 // Returns the place of the first of `wanted` that is among the names, in any case of letters.
-std::optional<size_t> find_usual(const ListNames& names, std::span<const std::string_view> wanted) {
+std::optional<size_t> find_usual_name(const ListNames& names,
+                                      std::span<const std::string_view> wanted) {
   for (const std::string_view usual : wanted) {
     for (size_t i = 0; i < names.size(); ++i) {
       if (lower_case(names[i]) == usual) return i;
@@ -81,7 +82,7 @@ ListPlaces choose_places(const LineReader& lines, const ListNames& names,
                          const FieldChoice& fields) {
   const auto place = [&](const std::string& name, std::span<const std::string_view> usual,
                          const std::string& what) {
-    const auto found = name.empty() ? find_usual(names, usual) : find_name(names, name);
+    const auto found = name.empty() ? find_usual_name(names, usual) : find_name(names, name);
     if (found) return *found;
     lines.fail((name.empty() ? "none of " + listed(usual) : "no " + quoted_name(name)) +
                " is here; there is " + listed(names) + ": " + what);
@@ -90,7 +91,7 @@ ListPlaces choose_places(const LineReader& lines, const ListNames& names,
   places.path = place(fields.image, kPathNames, "say where the path is with `image_from`");
   if (!fields.no_labels()) {
     places.label =
-        place(fields.label, kLabelNames, "say where the label is with `label_from`, or none");
+        place(fields.label, kListLabelNames, "say where the label is with `label_from`, or none");
   }
   for (const TargetField& target : fields.targets) {
     places.targets.push_back(place(target.field, {}, "it is named as a target"));
@@ -229,7 +230,7 @@ bool find_columns(const LineReader& lines, const ListNames& first, const FieldCh
   for (const std::string& field : first) names.emplace_back(trimmed(field));
   const bool names_label = !fields.label.empty() && !fields.no_labels();
   const bool names_others = !fields.image.empty() || !fields.targets.empty();
-  const bool is_header = find_usual(names, kPathNames) ||
+  const bool is_header = find_usual_name(names, kPathNames) ||
                          (!fields.image.empty() && find_name(names, fields.image)) ||
                          (names_label && find_name(names, fields.label));
   if (is_header || names_label || names_others) {
@@ -365,7 +366,7 @@ void scan_objects(LineReader& lines, const FieldChoice& fields, SampleSink& out)
 }  // namespace
 
 void scan_list(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
-  const ListForm form = form_of(blob);
+  const ListForm form = list_form(blob);
   LineReader lines(blob, form == ListForm::csv ? LineQuotes::csv : LineQuotes::none);
   if (form == ListForm::jsonl) return scan_objects(lines, fields, out);
   scan_columns(lines, form, fields, out);

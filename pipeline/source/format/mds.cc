@@ -57,7 +57,7 @@ bool is_image_encoding(const std::string& name) {
   return name == "jpeg" || name == "png" || name == "bytes";
 }
 
-std::string list_columns(const std::vector<MdsColumn>& columns) {
+std::string list_mds_columns(const std::vector<MdsColumn>& columns) {
   constexpr size_t kMost = 12;
   std::string text;
   for (size_t i = 0; i < std::min(columns.size(), kMost); ++i) {
@@ -75,22 +75,23 @@ struct ColumnRule {
   const char* encodings;  // for an error
 };
 
-constexpr std::array kImageNames = {"image", "jpg", "jpeg", "png", "img", "x"};
-constexpr std::array kLabelNames = {"label", "labels", "class", "target", "y"};
-constexpr ColumnRule kImageRule = {"image", kImageNames, is_image_encoding, "jpeg, png or bytes"};
+constexpr std::array kMdsImageNames = {"image", "jpg", "jpeg", "png", "img", "x"};
+constexpr std::array kMdsLabelNames = {"label", "labels", "class", "target", "y"};
+constexpr ColumnRule kImageRule = {"image", kMdsImageNames, is_image_encoding,
+                                   "jpeg, png or bytes"};
 constexpr ColumnRule kTargetRule = {
     "target", {}, is_target_encoding, "a number's, str_int, str_float or ndarray:DTYPE:SHAPE"};
-constexpr ColumnRule kLabelRule = {"label", kLabelNames, is_label_encoding,
+constexpr ColumnRule kLabelRule = {"label", kMdsLabelNames, is_label_encoding,
                                    "int, int8 to int64, uint8 to uint64, str_int or str"};
 
-struct Header {
+struct MdsHeader {
   std::vector<uint32_t> offsets;  // one more than there are samples
   int64_t columns_at = 0;         // in the blob
   std::vector<MdsColumn> columns;
 };
 
-[[noreturn]] void fail_column(const BlobReader& blob, const Header& header, const ColumnRule& rule,
-                              const std::string& wanted) {
+[[noreturn]] void fail_column(const BlobReader& blob, const MdsHeader& header,
+                              const ColumnRule& rule, const std::string& wanted) {
   std::string names = quoted_name(wanted);
   if (wanted.empty()) {
     names = rule.usual.front();
@@ -98,10 +99,10 @@ struct Header {
     names = "of the usual names (" + names + ")";
   }
   blob.fail(header.columns_at, "no column " + names + " for the " + rule.what +
-                                   "; the columns are " + list_columns(header.columns));
+                                   "; the columns are " + list_mds_columns(header.columns));
 }
 
-size_t choose_column(const BlobReader& blob, const Header& header, const ColumnRule& rule,
+size_t choose_column(const BlobReader& blob, const MdsHeader& header, const ColumnRule& rule,
                      const std::string& wanted) {
   const std::vector<MdsColumn>& columns = header.columns;
   std::vector<std::string> names(rule.usual.begin(), rule.usual.end());
@@ -131,7 +132,7 @@ void refuse_compressed(BlobReader& blob) {
   }
 }
 
-void read_offsets(BlobReader& blob, Header& header) {
+void read_offsets(BlobReader& blob, MdsHeader& header) {
   const auto samples =
       static_cast<int64_t>(read_little_endian(blob.read(0, 4, "the number of samples")));
   if (samples == 0) blob.fail(0, "the shard has no samples");
@@ -219,7 +220,7 @@ std::vector<MdsColumn> parse_columns(const Json& settings) {
   return columns;
 }
 
-void read_columns(BlobReader& blob, Header& header) {
+void read_columns(BlobReader& blob, MdsHeader& header) {
   constexpr int64_t kMostBytes = 1 << 20;
   const int64_t length = header.offsets.front() - header.columns_at;
   if (length > kMostBytes) {
@@ -244,7 +245,7 @@ void read_columns(BlobReader& blob, Header& header) {
 // Where the values of a shard's samples are.
 class SampleReader {
  public:
-  SampleReader(BlobReader& blob, const Header& header)
+  SampleReader(BlobReader& blob, const MdsHeader& header)
       : blob_(blob), header_(header), places_(header.columns.size()) {
     for (const MdsColumn& column : header.columns) head_bytes_ += column.size ? 0 : 4;
   }
@@ -279,7 +280,7 @@ class SampleReader {
   }
 
   BlobReader& blob_;
-  const Header& header_;
+  const MdsHeader& header_;
   int64_t head_bytes_ = 0;
   std::vector<MdsPlace> places_;
 };
@@ -408,7 +409,7 @@ void check_shard(const std::string& folder, const ShardEntry& shard, const Bytes
 
 void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
   refuse_compressed(blob);
-  Header header;
+  MdsHeader header;
   read_offsets(blob, header);
   read_columns(blob, header);
   const size_t image = choose_column(blob, header, kImageRule, fields.image);

@@ -13,7 +13,7 @@
 namespace stoker {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, NumberForm>, 12> kForms = {{
+constexpr std::array<std::pair<std::string_view, NumberForm>, 12> kNpyForms = {{
     {"|b1", NumberForm::boolean},
     {"|u1", NumberForm::uint8},
     {"<u2", NumberForm::uint16},
@@ -63,8 +63,8 @@ std::string_view descr_of(std::string_view header) {
   return rest.substr(0, rest.find('\''));
 }
 
-std::optional<NumberForm> form_of(std::string_view descr) {
-  for (const auto& [name, form] : kForms) {
+std::optional<NumberForm> form_of_descr(std::string_view descr) {
+  for (const auto& [name, form] : kNpyForms) {
     if (descr == name) return form;
   }
   return std::nullopt;
@@ -106,7 +106,7 @@ std::string read_npy(std::span<const uint8_t> file, FoundTarget& out) {
   std::string problem = split(file, header, numbers);
   if (!problem.empty()) return problem;
   const std::string_view descr = descr_of(header);
-  const auto form = form_of(descr);
+  const auto form = form_of_descr(descr);
   if (!form) {
     return "has the type " + quoted_name(descr) +
            "; bool, integers and floats of 2 to 8 bytes are read, the low byte first";

@@ -19,20 +19,20 @@ struct FormRow {
 };
 
 // In the order of NumberForm.
-constexpr FormRow kForms[] = {{NumberForm::boolean, "bool", 1, TargetType::uint8},
-                              {NumberForm::uint8, "uint8", 1, TargetType::uint8},
-                              {NumberForm::uint16, "uint16", 2, TargetType::int64},
-                              {NumberForm::uint32, "uint32", 4, TargetType::int64},
-                              {NumberForm::uint64, "uint64", 8, TargetType::int64},
-                              {NumberForm::int8, "int8", 1, TargetType::int64},
-                              {NumberForm::int16, "int16", 2, TargetType::int64},
-                              {NumberForm::int32, "int32", 4, TargetType::int64},
-                              {NumberForm::int64, "int64", 8, TargetType::int64},
-                              {NumberForm::float16, "float16", 2, TargetType::float32},
-                              {NumberForm::float32, "float32", 4, TargetType::float32},
-                              {NumberForm::float64, "float64", 8, TargetType::float32}};
+constexpr FormRow kNumberForms[] = {{NumberForm::boolean, "bool", 1, TargetType::uint8},
+                                    {NumberForm::uint8, "uint8", 1, TargetType::uint8},
+                                    {NumberForm::uint16, "uint16", 2, TargetType::int64},
+                                    {NumberForm::uint32, "uint32", 4, TargetType::int64},
+                                    {NumberForm::uint64, "uint64", 8, TargetType::int64},
+                                    {NumberForm::int8, "int8", 1, TargetType::int64},
+                                    {NumberForm::int16, "int16", 2, TargetType::int64},
+                                    {NumberForm::int32, "int32", 4, TargetType::int64},
+                                    {NumberForm::int64, "int64", 8, TargetType::int64},
+                                    {NumberForm::float16, "float16", 2, TargetType::float32},
+                                    {NumberForm::float32, "float32", 4, TargetType::float32},
+                                    {NumberForm::float64, "float64", 8, TargetType::float32}};
 
-const FormRow& row_of(NumberForm form) { return kForms[static_cast<size_t>(form)]; }
+const FormRow& row_of(NumberForm form) { return kNumberForms[static_cast<size_t>(form)]; }
 
 // IEEE 754's binary16: a sign, 5 bits of exponent, 10 of fraction.
 double value_of_half(uint16_t bits) {
@@ -78,9 +78,9 @@ std::string append_large(std::span<const uint8_t> bytes, FoundTarget& out) {
 }  // namespace
 
 std::optional<NumberForm> number_form(std::string_view name) {
-  const auto* const found = std::find_if(std::begin(kForms), std::end(kForms),
+  const auto* const found = std::find_if(std::begin(kNumberForms), std::end(kNumberForms),
                                          [&](const FormRow& row) { return row.name == name; });
-  return found == std::end(kForms) ? std::nullopt : std::optional(found->form);
+  return found == std::end(kNumberForms) ? std::nullopt : std::optional(found->form);
 }
 
 int64_t bytes_of(NumberForm form) { return row_of(form).bytes; }

@@ -22,9 +22,10 @@ constexpr int64_t kLargestImagePage = int64_t{1} << 30;
 constexpr int64_t kLargestLabelPage = int64_t{256} << 20;
 constexpr size_t kMostListed = 40;
 
-using Names = std::initializer_list<const char*>;
-constexpr Names kImageNames = {"image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels"};
-constexpr Names kLabelNames = {"label", "labels", "class", "fine_label", "cls"};
+using ColumnNames = std::initializer_list<const char*>;
+constexpr ColumnNames kImageColumns = {"image", "img",  "jpg",     "jpeg",
+                                       "png",   "webp", "picture", "pixels"};
+constexpr ColumnNames kLabelColumns = {"label", "labels", "class", "fine_label", "cls"};
 
 const ParquetField* find_field(const ParquetFooter& footer, const std::string& path) {
   for (const ParquetField& field : footer.fields) {
@@ -33,7 +34,7 @@ const ParquetField* find_field(const ParquetFooter& footer, const std::string& p
   return nullptr;
 }
 
-std::string list_columns(const ParquetFooter& footer) {
+std::string list_fields(const ParquetFooter& footer) {
   std::string text;
   size_t listed = 0, others = 0;
   for (const ParquetField& field : footer.fields) {
@@ -52,11 +53,11 @@ std::string list_columns(const ParquetFooter& footer) {
 // What the choice of a column needs to know and to say.
 struct ColumnWish {
   const std::string& name;  // "": by itself
-  Names usual;
+  ColumnNames usual;
   const char* what;  // "images"
 };
 
-const ParquetField* find_usual(const ParquetFooter& footer, const ColumnWish& wish) {
+const ParquetField* find_usual_field(const ParquetFooter& footer, const ColumnWish& wish) {
   for (const char* name : wish.usual) {
     if (const ParquetField* field = find_field(footer, name)) return field;
   }
@@ -67,12 +68,12 @@ const ParquetField* find_usual(const ParquetFooter& footer, const ColumnWish& wi
                                const ColumnWish& wish) {
   if (!wish.name.empty()) {
     blob.fail(footer.begin, "there is no column " + printable_name(wish.name) + " for " +
-                                wish.what + ": " + list_columns(footer));
+                                wish.what + ": " + list_fields(footer));
   }
   std::string tried;
   for (const char* name : wish.usual) tried += (tried.empty() ? "" : ", ") + std::string(name);
   blob.fail(footer.begin, std::string("no column has a usual name for ") + wish.what + " (" +
-                              tried + "): " + list_columns(footer));
+                              tried + "): " + list_fields(footer));
 }
 
 bool is_binary(const ParquetField& field) {
@@ -103,8 +104,9 @@ const ParquetField* find_image_struct(const ParquetFooter& footer) {
 
 const ParquetField& choose_images(const BlobReader& blob, const ParquetFooter& footer,
                                   const std::string& name) {
-  const ColumnWish wish = {name, kImageNames, "images"};
-  const ParquetField* field = name.empty() ? find_usual(footer, wish) : find_field(footer, name);
+  const ColumnWish wish = {name, kImageColumns, "images"};
+  const ParquetField* field =
+      name.empty() ? find_usual_field(footer, wish) : find_field(footer, name);
   if (field == nullptr && name.empty()) field = find_image_struct(footer);
   if (field == nullptr) fail_without(blob, footer, wish);
   if (is_binary(*field)) return *field;
@@ -116,9 +118,9 @@ const ParquetField& choose_images(const BlobReader& blob, const ParquetFooter& f
 
 const ParquetField& choose_labels(const BlobReader& blob, const ParquetFooter& footer,
                                   const std::string& name) {
-  const ColumnWish wish = {name, kLabelNames, "labels"};
+  const ColumnWish wish = {name, kLabelColumns, "labels"};
   const ParquetField* const field =
-      name.empty() ? find_usual(footer, wish) : find_field(footer, name);
+      name.empty() ? find_usual_field(footer, wish) : find_field(footer, name);
   if (field == nullptr) fail_without(blob, footer, wish);
   const bool fits = field->type == ParquetType::byte_array || field->is_plain_integer();
   if (fits && !field->repeated) return *field;

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-constexpr std::string_view kMagic = "PAR1";
+constexpr std::string_view kParquetMagic = "PAR1";
 constexpr std::string_view kMagicEncrypted = "PARE";
 // The length of the footer and the magic number behind it.
 constexpr int64_t kTailBytes = 8;
@@ -245,7 +245,7 @@ void read_key_value(ThriftReader& thrift, ThriftType type, ParquetFooter& footer
 
 // Returns where the footer begins, and checks both ends of the file.
 int64_t find_footer(BlobReader& blob) {
-  constexpr int64_t kMagicBytes = std::ssize(kMagic);
+  constexpr int64_t kMagicBytes = std::ssize(kParquetMagic);
   const auto text_at = [&blob](int64_t offset, int64_t length) {
     const std::span<const uint8_t> bytes = blob.read(offset, length, "a part of the footer");
     return std::string(bytes.begin(), bytes.end());
@@ -264,11 +264,11 @@ int64_t find_footer(BlobReader& blob) {
   if (head == kMagicEncrypted || end == kMagicEncrypted) {
     blob.fail(tail_at + 4, "the footer is encrypted (PARE), and encrypted files are not read");
   }
-  if (head != kMagic) {
+  if (head != kParquetMagic) {
     blob.fail(
         0, "this is no Parquet file: it begins with " + printable_name(head) + " instead of PAR1");
   }
-  if (end != kMagic) {
+  if (end != kParquetMagic) {
     blob.fail(tail_at + 4, "the file ends with " + printable_name(std::string(end)) +
                                " instead of PAR1: a part of it is missing");
   }

@@ -10,7 +10,7 @@ namespace {
 // Before each value of bytes.
 constexpr int64_t kLengthBytes = 4;
 
-int64_t read_length(std::span<const uint8_t> bytes) {
+int64_t read_image_length(std::span<const uint8_t> bytes) {
   return static_cast<int64_t>(read_little_endian(bytes));
 }
 
@@ -85,7 +85,7 @@ void ParquetImages::find_unpacked(const ParquetPage& page, int64_t values_at, co
   for (int64_t at = values_at, i = 0; i < page.values; ++i) {
     if (end - at < kLengthBytes) pages_.fail(at, ends_inside(i, page));
     FoundSample place;
-    place.length = read_length(blob_.read(at, kLengthBytes, "a length"));
+    place.length = read_image_length(blob_.read(at, kLengthBytes, "a length"));
     place.offset = at + kLengthBytes;
     if (place.length > end - place.offset) pages_.fail(at, ends_inside(i, page));
     at = place.offset + place.length;
@@ -102,7 +102,7 @@ void ParquetImages::find_packed(const ParquetPage& page, int64_t first_row, cons
   for (int64_t at = size - static_cast<int64_t>(values.size()), i = 0; i < page.values; ++i) {
     if (size - at < kLengthBytes) pages_.fail(page.offset, ends_inside(i, page));
     const int64_t begin = at + kLengthBytes;
-    const int64_t length = read_length(all.subspan(static_cast<size_t>(at), kLengthBytes));
+    const int64_t length = read_image_length(all.subspan(static_cast<size_t>(at), kLengthBytes));
     if (length > size - begin) pages_.fail(page.offset, ends_inside(i, page));
     ranges.push_back({begin, begin + length});
     at = begin + length;

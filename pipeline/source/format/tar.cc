@@ -56,7 +56,7 @@ std::string_view without_dot(std::string_view path) {
 }
 
 // Returns the name of the folder that something is in, or "".
-std::string_view folder_of(std::string_view path) {
+std::string_view folder_in(std::string_view path) {
   const size_t end = path.rfind('/');
   if (end == std::string_view::npos) return {};
   const std::string_view folders = path.substr(0, end);
@@ -269,7 +269,7 @@ void TarScan::finish_key() {
 void TarScan::choose_label() {
   if (label_part_.found) {
     label_kind_ = TarLabel::cls;
-  } else if (!folder_of(key_).empty()) {
+  } else if (!folder_in(key_).empty()) {
     label_kind_ = TarLabel::folder;
   } else {
     blob_.fail(key_at_, "the first sample, " + quoted_name(image_part_.name) +
@@ -283,8 +283,8 @@ BlobLabel TarScan::label() {
   BlobLabel label;
   if (label_kind_ == TarLabel::none) return label;
   if (label_kind_ == TarLabel::folder) {
-    label = folder_of(key_);
-    if (folder_of(key_).empty()) fail_label("it is in no folder");
+    label = folder_in(key_);
+    if (folder_in(key_).empty()) fail_label("it is in no folder");
     return label;
   }
   if (!label_part_.found) {

@@ -20,7 +20,7 @@ bool is_zero(std::span<const uint8_t> bytes) {
 }
 
 // Returns the program that packed a file that begins like this, or nullptr.
-const char* compression_of(std::string_view start) {
+const char* compressor_of(std::string_view start) {
   using std::string_view_literals::operator""sv;
   if (start.starts_with("\x1f\x8b"sv)) return "gzip";
   if (start.starts_with("\x28\xb5\x2f\xfd"sv)) return "zstd";
@@ -83,7 +83,7 @@ bool is_tar_header(std::span<const uint8_t> block) {
 TarReader::TarReader(BlobReader& blob) : blob_(blob) {
   if (blob.size() == 0) blob.fail(0, "the file is empty");
   const auto start = blob.read(0, std::min<int64_t>(blob.size(), 6), "the start");
-  if (const char* program = compression_of(as_text(start))) {
+  if (const char* program = compressor_of(as_text(start))) {
     blob.fail(0, std::string("compressed with ") + program +
                      ": unpack it; only plain tar can be read at random");
   }

@@ -72,7 +72,7 @@ class KeyChoice {
 // ---- Records
 
 // Explains a first length that makes no sense, "" if nothing is known.
-std::string compression_of(Bytes header) {
+std::string compression_of_header(Bytes header) {
   const char* kind = nullptr;
   if (header[0] == 0x1f && header[1] == 0x8b) kind = "gzip";
   // The first two bytes of zlib's format are a multiple of 31 (RFC 1950).
@@ -82,7 +82,7 @@ std::string compression_of(Bytes header) {
                                "; write its records without compression, or unpack it";
 }
 
-int64_t read_length(BlobReader& blob, int64_t number, int64_t at) {
+int64_t read_record_length(BlobReader& blob, int64_t number, int64_t at) {
   const std::string record = "record " + std::to_string(number) + " ";
   if (blob.size() - at < kHeaderBytes) {
     blob.fail(at, record + "is cut: its header of 12 bytes ends behind the file's end at byte " +
@@ -93,7 +93,7 @@ int64_t read_length(BlobReader& blob, int64_t number, int64_t at) {
   const auto stored = static_cast<uint32_t>(read_little_endian(header.subspan(8)));
   const uint32_t computed = masked_checksum(header.first(8));
   if (stored != computed) {
-    const std::string compression = at == 0 ? compression_of(header) : "";
+    const std::string compression = at == 0 ? compression_of_header(header) : "";
     if (!compression.empty()) blob.fail(at, compression);
     blob.fail(at, record + "has a wrong checksum of its length: " + hex(stored) +
                       " in the file, computed " + hex(computed) +
@@ -112,7 +112,7 @@ int64_t read_length(BlobReader& blob, int64_t number, int64_t at) {
 }
 
 ExampleRecord read_record(BlobReader& blob, int64_t number, int64_t at) {
-  const int64_t length = read_length(blob, number, at);
+  const int64_t length = read_record_length(blob, number, at);
   const Bytes bytes = blob.read(at + kHeaderBytes, length + kTrailerBytes, "a record");
   const ExampleRecord record{blob, number, at, at + kHeaderBytes,
                              bytes.first(static_cast<size_t>(length))};

@@ -23,22 +23,22 @@ std::unique_ptr<HttpClient> make_client(int connections) {
   return std::make_unique<CurlClient>(connections);
 }
 
-void check(bool success) {
+void require_success(bool success) {
   if (!success) throw std::runtime_error("OpenSSL refuses SHA-256");
 }
 
 void sha256(std::span<const uint8_t> data, uint8_t* digest) {
   // EVP_sha256() is looked up again with every digest.
   static const EVP_MD* const method = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  check(method != nullptr &&
-        EVP_Digest(data.data(), data.size(), digest, nullptr, method, nullptr) == 1);
+  require_success(method != nullptr &&
+                  EVP_Digest(data.data(), data.size(), digest, nullptr, method, nullptr) == 1);
 }
 
 void hmac_sha256(std::span<const uint8_t> key, std::span<const uint8_t> data, uint8_t* digest) {
   // OpenSSL takes no address for an empty key as "the key of before".
   const void* bytes = key.empty() ? static_cast<const void*>("") : key.data();
-  check(HMAC(EVP_sha256(), bytes, static_cast<int>(key.size()), data.data(), data.size(), digest,
-             nullptr) != nullptr);
+  require_success(HMAC(EVP_sha256(), bytes, static_cast<int>(key.size()), data.data(), data.size(),
+                       digest, nullptr) != nullptr);
 }
 
 }  // namespace

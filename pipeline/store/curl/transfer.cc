@@ -1,5 +1,3 @@
-// Lists of protocols as text, which newer libcurl wants, are unknown to that of Ubuntu 22.04.
-#define CURL_DISABLE_DEPRECATION
 #include "pipeline/store/curl/transfer.h"
 
 #include <algorithm>
@@ -15,13 +13,13 @@ namespace {
 
 char small_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-std::string small_letters(std::string_view text) {
+std::string lower_case_name(std::string_view text) {
   std::string small(text);
   std::transform(small.begin(), small.end(), small.begin(), small_letter);
   return small;
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
@@ -29,7 +27,7 @@ std::string_view trimmed(std::string_view text) {
 
 bool has_header(const HttpRequest& request, std::string_view name) {
   return std::any_of(request.headers.begin(), request.headers.end(),
-                     [name](const auto& field) { return small_letters(field.first) == name; });
+                     [name](const auto& field) { return lower_case_name(field.first) == name; });
 }
 
 // Returns "host:port" of a URL, without a name and password.
@@ -157,14 +155,15 @@ void Transfer::take_header(std::string_view line) {
     if (answer_.status == 0) answer_.first_byte = last_byte_ - started_;
     answer_.headers.clear();
     http_version_ = line.size() > 5 ? line[5] - '0' : 0;
-    const std::string_view status = trimmed(line.substr(std::min(line.find(' '), line.size())));
+    const std::string_view status =
+        without_blanks(line.substr(std::min(line.find(' '), line.size())));
     std::from_chars(status.data(), status.data() + status.size(), answer_.status);
     return;
   }
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos) return;
-  answer_.headers.emplace_back(small_letters(trimmed(line.substr(0, colon))),
-                               trimmed(line.substr(colon + 1)));
+  answer_.headers.emplace_back(lower_case_name(without_blanks(line.substr(0, colon))),
+                               without_blanks(line.substr(colon + 1)));
 }
 
 bool Transfer::take_body(std::span<const uint8_t> bytes) {

@@ -14,7 +14,7 @@ namespace {
 using Section = std::map<std::string, std::string>;
 using Sections = std::map<std::string, Section>;
 
-std::string trimmed(std::string_view text) {
+std::string trimmed_text(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r");
   if (first == std::string_view::npos) return "";
   return std::string(text.substr(first, text.find_last_not_of(" \t\r") - first + 1));
@@ -24,7 +24,7 @@ std::string trimmed(std::string_view text) {
 std::string section_name(const std::string& text) {
   const size_t space = text.find_first_of(" \t");
   if (space == std::string::npos) return text;
-  std::string name = trimmed(std::string_view(text).substr(space));
+  std::string name = trimmed_text(std::string_view(text).substr(space));
   if (name.size() >= 2 && (name.front() == '"' || name.front() == '\'') &&
       name.back() == name.front()) {
     name = name.substr(1, name.size() - 2);
@@ -51,20 +51,20 @@ Sections read_sections(const std::string& path) {
   };
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    const std::string content = trimmed(line);
+    const std::string content = trimmed_text(line);
     if (content.empty() || content[0] == '#' || content[0] == ';') continue;
     if (line[0] == '[') {
       const size_t end = line.find(']');
       if (end == std::string::npos) fail("has no ']'");
-      section = &sections[section_name(trimmed(line.substr(1, end - 1)))];
+      section = &sections[section_name(trimmed_text(line.substr(1, end - 1)))];
       parent.clear();
       continue;
     }
     const size_t equals = content.find('=');
     if (equals == std::string::npos) fail("has no '='");
     if (section == nullptr) fail("is in no section like [default]");
-    const std::string name = trimmed(content.substr(0, equals));
-    const std::string value = trimmed(content.substr(equals + 1));
+    const std::string name = trimmed_text(content.substr(0, equals));
+    const std::string value = trimmed_text(content.substr(equals + 1));
     const bool is_inside = line[0] == ' ' || line[0] == '\t';
     if (is_inside && parent.empty()) fail("is indented, but stands in no other setting");
     if (!is_inside) parent = name;

@@ -9,19 +9,16 @@
 namespace stoker {
 namespace {
 
-using std::chrono::minutes;
-using std::chrono::seconds;
-
 // As long before the end as AWS's tools; an instance has new keys five minutes before the old end.
-constexpr minutes kRenewBefore{10};
+constexpr std::chrono::minutes kRenewBefore{10};
 // How often others are asked for then.
-constexpr seconds kAskAgain{30};
+constexpr std::chrono::seconds kAskAgain{30};
 // For so long after others came, a refusal may be of a request with the old ones.
-constexpr seconds kJustChanged{60};
+constexpr std::chrono::seconds kJustChanged{60};
 constexpr int kFirstTries = 3;
 
 std::chrono::sys_seconds now_seconds() {
-  return std::chrono::floor<seconds>(std::chrono::system_clock::now());
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
 }  // namespace

@@ -13,12 +13,11 @@
 namespace stoker {
 namespace {
 
-using std::chrono::seconds;
 using std::chrono::sys_seconds;
 
 // S3 refuses a request whose time is 15 minutes off. What is less off was refused for another
 // reason.
-constexpr seconds kLeastSkew{60};
+constexpr std::chrono::seconds kLeastSkew{60};
 
 std::string first_of(std::initializer_list<std::string> texts) {
   for (const std::string& text : texts) {
@@ -27,7 +26,9 @@ std::string first_of(std::initializer_list<std::string> texts) {
   return "";
 }
 
-sys_seconds now_here() { return std::chrono::floor<seconds>(std::chrono::system_clock::now()); }
+sys_seconds now_here() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
 
 bool is_amazons(const std::string& host) {
   return host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn");
@@ -308,9 +309,10 @@ bool S3Store::learn_region(const std::string& region) const {
 bool S3Store::learn_clock(const HttpAnswer& answer) const {
   const auto there = parse_http_date(answer.header("date"));
   if (!there) return false;
-  const seconds ahead = *there - now_here();
+  const std::chrono::seconds ahead = *there - now_here();
   const MutexLock lock(mutex_);
-  if (std::chrono::abs(ahead) < kLeastSkew && learnt_.ahead == seconds(0)) return false;
+  if (std::chrono::abs(ahead) < kLeastSkew && learnt_.ahead == std::chrono::seconds(0))
+    return false;
   learnt_.ahead = ahead;
   return true;
 }

@@ -11,7 +11,7 @@ namespace stoker {
 namespace {
 
 // S3's own answers are four deep.
-constexpr int kDeepest = 16;
+constexpr int kDeepestElement = 16;
 
 class XmlParser {
  public:
@@ -32,7 +32,7 @@ class XmlParser {
 
  private:
   XmlElement element(int depth) {
-    if (depth > kDeepest) fail("elements are too deep");
+    if (depth > kDeepestElement) fail("elements are too deep");
     if (!skip_literal("<")) fail("'<' is missing");
     XmlElement made;
     const std::string_view name = read_name();
