@@ -4,7 +4,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <tuple>
+
 namespace stoker::python {
+
+using SizeTuple = std::tuple<int, int>;  // height, width
 
 void bind_accelerator(nanobind::module_& module);
 void bind_array(nanobind::module_& module);

@@ -12,13 +12,13 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-nb::tuple shape_of(const Array& array) {
+nb::tuple shape_tuple(const Array& array) {
   nb::list shape;
   for (const int64_t extent : array.shape) shape.append(extent);
   return nb::tuple(shape);
 }
 
-std::string text_of(const Array& array) {
+std::string array_text(const Array& array) {
   std::string shape;
   for (const int64_t extent : array.shape) {
     shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
@@ -49,7 +49,7 @@ void bind_array(nb::module_& module) {
                     "a[i], a[2:5, :, 0] and iterating give what NumPy's array gives, of the same "
                     "memory: for a look at the values, a plot, a print. Like numpy(), they raise "
                     "TypeError for arrays on a GPU, which cpu() copies, and for bfloat16.")
-      .def_prop_ro("shape", shape_of, "Extents, as a tuple of int.",
+      .def_prop_ro("shape", shape_tuple, "Extents, as a tuple of int.",
                    nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro(
           "ndim", [](const Array& array) { return array.shape.size(); }, "Number of extents.")
@@ -76,7 +76,7 @@ void bind_array(nb::module_& module) {
           "__iter__", [](nb::handle array) { return nb::iter(numpy_of(array)); },
           nb::sig("def __iter__(self) -> collections.abc.Iterator[typing.Any]"))
       .def("__len__", [](const Array& array) { return array.shape.at(0); })
-      .def("__repr__", text_of)
+      .def("__repr__", array_text)
       .def(
           "__dlpack__",
           [](const Array& array, std::optional<int64_t> stream,

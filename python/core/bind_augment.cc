@@ -12,9 +12,8 @@ namespace {
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using SizeTuple = std::tuple<int, int>;  // height, width
 
-SizeTuple tuple_of(Size size) { return {size.height, size.width}; }
+SizeTuple size_tuple(Size size) { return {size.height, size.width}; }
 Size size_of(SizeTuple size) { return {std::get<1>(size), std::get<0>(size)}; }
 
 // Without a size of rows, which the list alone need not say.
@@ -28,7 +27,7 @@ AugmentSpec list_of(const std::string& stages) {
 // the Loader.
 std::optional<SizeTuple> own_size(const std::string& stages) {
   const std::optional<Size> size = list_of(stages).stages.size({}, {});
-  return size && *size != Size{} ? std::optional(tuple_of(*size)) : std::nullopt;
+  return size && *size != Size{} ? std::optional(size_tuple(*size)) : std::nullopt;
 }
 
 std::string draw(const AugmentSpec& spec, SizeTuple source, uint64_t seed, int64_t epoch,
@@ -69,7 +68,7 @@ void bind_augment(nb::module_& module) {
             new (spec) AugmentSpec(stages, size_of(size));
           },
           "stages"_a, "size"_a)
-      .def_prop_ro("size", [](const AugmentSpec& spec) { return tuple_of(spec.output); })
+      .def_prop_ro("size", [](const AugmentSpec& spec) { return size_tuple(spec.output); })
       .def_prop_ro("text", &AugmentSpec::stages_text)
       .def_prop_ro("views", &AugmentSpec::views)
       .def("draw", draw, "source"_a, "seed"_a, "epoch"_a, "sample"_a, "view"_a)

@@ -20,14 +20,14 @@ using namespace nb::literals;
 // The name, type and shape of a target.
 using ColumnTuple = std::tuple<std::string, std::string, std::vector<int64_t>>;
 
-std::string text_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+std::string text_of_object(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 std::shared_ptr<DatasetReader> worker_crew(std::vector<std::string> command,
                                            const nb::bytes& preparation, const nb::bytes& object,
                                            int workers) {
   return make_worker_crew({.command = std::move(command),
-                           .preparation = text_of(preparation),
-                           .object = text_of(object)},
+                           .preparation = text_of_object(preparation),
+                           .object = text_of_object(object)},
                           workers);
 }
 

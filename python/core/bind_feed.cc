@@ -42,7 +42,7 @@ std::vector<SampleId> id_list(const Batch& batch) {
   return {ids, ids + batch.ids.size()};
 }
 
-nb::dict targets_of(const Batch& batch) {
+nb::dict batch_targets(const Batch& batch) {
   nb::dict targets;
   for (const NamedArray& each : batch.targets) targets[each.name.c_str()] = each.array;
   return targets;
@@ -196,7 +196,7 @@ void bind_feed(nb::module_& module) {
       .def_prop_ro("labels", [](const Batch& b) { return b.labels; })
       .def_prop_ro("weights", [](const Batch& b) { return b.weights; })
       .def_prop_ro("ids", [](const Batch& b) { return b.ids; })
-      .def_prop_ro("targets", targets_of, nb::sig("def targets(self) -> dict[str, Array]"))
+      .def_prop_ro("targets", batch_targets, nb::sig("def targets(self) -> dict[str, Array]"))
       .def_prop_ro("views", [](const Batch& b) { return b.views; })
       .def("draws", [](const Batch& b) { return b.draws->texts(); })
       .def("id_list", id_list);

@@ -13,7 +13,6 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 using BoxTuple = std::tuple<int, int, int, int>;  // x, y, width, height
-using SizeTuple = std::tuple<int, int>;           // height, width
 
 // The memory of a bytes-like object; keeps it while this lives.
 class Bytes {
@@ -45,7 +44,7 @@ CropRequest request_of(const std::optional<BoxTuple>& crop, const std::optional<
   return request;
 }
 
-std::string shape_of(const nb::ndarray<nb::ro>& array) {
+std::string ndarray_shape(const nb::ndarray<nb::ro>& array) {
   std::string text;
   for (size_t i = 0; i < array.ndim(); ++i) {
     text += (text.empty() ? "" : ", ") + std::to_string(array.shape(i));
@@ -53,13 +52,13 @@ std::string shape_of(const nb::ndarray<nb::ro>& array) {
   return "(" + text + ")";
 }
 
-ImageView view_of(const nb::ndarray<nb::ro>& image) {
+ImageView image_view(const nb::ndarray<nb::ro>& image) {
   if (image.device_type() != nb::device::cpu::value) {
     throw std::invalid_argument("an image on a GPU: this works on the host only");
   }
   if (image.ndim() != 3 || image.shape(2) != 3 || image.dtype() != nb::dtype<uint8_t>()) {
     throw std::invalid_argument("an image must be (height, width, 3) uint8, this is " +
-                                shape_of(image) + " of another type or shape");
+                                ndarray_shape(image) + " of another type or shape");
   }
   if (image.stride(2) != 1 || image.stride(1) != 3) {
     throw std::invalid_argument(
@@ -88,7 +87,7 @@ Array decode(nb::handle data, std::optional<BoxTuple> crop, std::optional<SizeTu
 
 Array resize(const nb::ndarray<nb::ro>& image, std::optional<BoxTuple> crop,
              std::optional<SizeTuple> size, bool flip, Filter filter, PixelPolicy pixels) {
-  const ImageView view = view_of(image);
+  const ImageView view = image_view(image);
   Unlocked unlocked;
   return resize_image(view, request_of(crop, size, flip, filter), pixels);
 }

@@ -18,7 +18,7 @@ using RangeTuple = std::tuple<Step, int32_t, int32_t, int32_t>;  // step, device
 using ClaimTuple = std::tuple<int64_t, RangeTuple>;
 using EditsTuple = std::tuple<bool, bool>;  // erases, mixes
 
-RangeTuple tuple_of(const RowRange& range) {
+RangeTuple range_tuple(const RowRange& range) {
   return {range.step, range.device, range.first_row, range.rows};
 }
 RowRange range_of(const RangeTuple& tuple) {
@@ -50,7 +50,7 @@ std::optional<ClaimTuple> claim(RemoteRows& rows, int claimers, int wait_ms) {
   const Unlocked unlocked;
   const std::optional<RowClaim> claimed = rows.claim(claimers, wait_ms);
   if (!claimed) return {};
-  return ClaimTuple{claimed->number, tuple_of(claimed->range)};
+  return ClaimTuple{claimed->number, range_tuple(claimed->range)};
 }
 
 bool deliver(RemoteRows& rows, const ClaimTuple& claimed, nb::handle message,

@@ -44,7 +44,7 @@ SharedSource first_samples(const Source& source, int64_t more_than) {
   });
 }
 
-SampleId checked(const Source& some, SampleId id) {
+SampleId checked_id(const Source& some, SampleId id) {
   const Source& source = complete(some);
   if (id >= 0 && id < source.size()) return id;
   throw nb::index_error(("sample " + std::to_string(id) + " of " + std::to_string(source.size()) +
@@ -55,11 +55,11 @@ SampleId checked(const Source& some, SampleId id) {
 SourceSample sample_at(const std::shared_ptr<Source>& source, int64_t index) {
   complete(*source);
   const bool from_end = index < 0 && index >= -source->size();
-  return {source, checked(*source, from_end ? index + source->size() : index)};
+  return {source, checked_id(*source, from_end ? index + source->size() : index)};
 }
 
 int label_of(const std::shared_ptr<Source>& source, SampleId id) {
-  checked(*source, id);
+  checked_id(*source, id);
   const Unlocked unlocked;
   return read_label(source, id);
 }
@@ -101,7 +101,7 @@ nb::dict targets_of_sample(const SourceSample& sample) {
   return targets;
 }
 
-nb::dict targets_of(const Source& source) {
+nb::dict source_targets(const Source& source) {
   nb::dict targets;
   for (const TargetColumn& column : complete(source).targets()) {
     nb::list shape;
@@ -119,7 +119,7 @@ nb::object label_or_unknown(const SourceSample& sample) {
   return nb::int_(label);
 }
 
-nb::str text_of(const SourceSample& sample) {
+nb::str sample_text(const SourceSample& sample) {
   return nb::str(nb::str("stoker.Sample({!r}, label {})")
                      .attr("format")(sample.source->name(sample.id), label_or_unknown(sample)));
 }
@@ -150,7 +150,7 @@ void bind_sample(nb::module_& module) {
            "gives it for the file.\n\n"
            "OSError: it cannot be read. DecodeError: it cannot be decoded. Both with the name and "
            "the reason.")
-      .def("__repr__", text_of);
+      .def("__repr__", sample_text);
 }
 
 }  // namespace
@@ -194,9 +194,9 @@ void bind_source(nb::module_& module) {
           },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def(
-          "name", [](const Source& s, SampleId id) { return s.name(checked(s, id)); }, "id"_a,
+          "name", [](const Source& s, SampleId id) { return s.name(checked_id(s, id)); }, "id"_a,
           "The sample's name; of a file: its path relative to root. IndexError if there is none.")
-      .def_prop_ro("targets", targets_of,
+      .def_prop_ro("targets", source_targets,
                    "The type and the shape (of one sample) of each target besides the label, by "
                    "name: {'tags': ('float32', (40,))}. Empty if there are none.",
                    nb::sig("def targets(self) -> dict[str, tuple[str, tuple[int, ...]]]"))
@@ -236,7 +236,7 @@ void bind_source(nb::module_& module) {
   // As batches have it: 0 if it is not known.
   module.def(
       "label_in_batch",
-      [](const Source& source, SampleId id) { return source.label(checked(source, id)); },
+      [](const Source& source, SampleId id) { return source.label(checked_id(source, id)); },
       "source"_a, "id"_a);
 }
 

@@ -20,7 +20,7 @@ namespace {
 constexpr int32_t kUnknown = std::numeric_limits<int32_t>::min();
 constexpr int32_t kLargestLabel = (1 << 24) - 1;  // as in shards and lists
 
-std::string text_of(std::span<const uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
+std::string text_of_span(std::span<const uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 
 class DatasetSource final : public Source {
  public:
@@ -60,7 +60,7 @@ class DatasetSource final : public Source {
                   std::span<const uint8_t>& bytes) const override {
     const DatasetAnswer answer = reader_->read(id, buffer);
     bytes = std::span(buffer).first(answer.size);
-    if (answer.kind == AnswerKind::bad) return {false, text_of(bytes)};
+    if (answer.kind == AnswerKind::bad) return {false, text_of_span(bytes)};
     if (!options_.labels) {
       const ReadStatus status = check(answer.label);
       if (!status.ok) return status;
@@ -120,7 +120,7 @@ class DatasetSource final : public Source {
 
   // `bytes` is the file's path before, with the targets in front of it, and the file's bytes after.
   ReadStatus read_file(std::vector<uint8_t>& buffer, std::span<const uint8_t>& bytes) const {
-    const std::string path = text_of(bytes);
+    const std::string path = text_of_span(bytes);
     const std::vector<uint8_t> values(bytes.data() - targets_bytes_, bytes.data());
     const Descriptor file(open_sample_file(folder_.get(), path.c_str()));
     ReadStatus status =
@@ -153,7 +153,7 @@ class DatasetSource final : public Source {
 };
 
 // The end of the reader's processes takes a while; Python's other threads go on meanwhile.
-void end(const DatasetSource* source) {
+void end_source(const DatasetSource* source) {
   std::optional<Unlocked> unlocked;
   if (holds_python_lock()) unlocked.emplace();
   delete source;
@@ -162,7 +162,7 @@ void end(const DatasetSource* source) {
 }  // namespace
 
 SharedSource make_dataset_source(std::shared_ptr<DatasetReader> reader, DatasetOptions options) {
-  return {new DatasetSource(std::move(reader), std::move(options)), end};
+  return {new DatasetSource(std::move(reader), std::move(options)), end_source};
 }
 
 }  // namespace stoker::python

@@ -14,7 +14,7 @@
 namespace stoker::python {
 namespace {
 
-void check(const Feed::Options& options, const Device& device) {
+void check_feed_options(const Feed::Options& options, const Device& device) {
   if (options.copy && !device.host_accessible()) {
     throw std::invalid_argument("copy=True is for the host; on " + device.name() +
                                 " clone what you keep (it is a copy on the device)");
@@ -24,7 +24,7 @@ void check(const Feed::Options& options, const Device& device) {
 // Deletes a feed. That waits for threads and for the readers on a GPU's streams; any of them may
 // need Python's lock, and other Python threads continue meanwhile. Called by whoever drops the last
 // Loader, batch or tensor, with the lock or without.
-void end(Feed* feed) {
+void end_feed(Feed* feed) {
   std::optional<Unlocked> unlocked;
   if (holds_python_lock()) unlocked.emplace();
   delete feed;
@@ -34,7 +34,7 @@ void end(Feed* feed) {
 
 std::shared_ptr<Feed> Feed::make(std::shared_ptr<const Source> source, const AugmentSpec& augment,
                                  LoaderOptions loader, const Options& options) {
-  std::shared_ptr<Feed> feed(new Feed(std::move(source), augment, loader, options), end);
+  std::shared_ptr<Feed> feed(new Feed(std::move(source), augment, loader, options), end_feed);
   const MutexLock lock(feed->desk_->mutex);
   feed->desk_->feed = feed;
   return feed;
@@ -50,7 +50,7 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
       augment_(std::make_shared<AugmentSpec>(augment)),
       seed_(loader.seed),
       next_step_(loader.first_step) {
-  check(options, *device_);
+  check_feed_options(options, *device_);
   if (device_->cuda_ordinal() >= 0) {
     where_ = {static_cast<int32_t>(DlDeviceType::cuda), device_->cuda_ordinal()};
   }

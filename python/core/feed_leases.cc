@@ -9,7 +9,7 @@
 namespace stoker::python {
 namespace {
 
-DlType type_of(const ImageFormat& format) {
+DlType pixel_type(const ImageFormat& format) {
   if (!format.type) return kUint8;
   switch (*format.type) {
     case PixelType::bf16:
@@ -22,7 +22,7 @@ DlType type_of(const ImageFormat& format) {
   return kFloat32;
 }
 
-std::string text_of(const std::vector<Step>& steps) {
+std::string steps_text(const std::vector<Step>& steps) {
   std::string text;
   for (const Step step : steps) text += (text.empty() ? "" : ", ") + std::to_string(step);
   return text;
@@ -71,7 +71,7 @@ void Feed::make_room() {
     throw std::runtime_error(
         "the batch of step " + std::to_string(next_step_) + " needs the memory of step " +
         std::to_string(needed) + ", which is still held (" + std::to_string(held.size()) +
-        " batches are: of steps " + text_of(held) + "; leases=" + std::to_string(max_leases_) +
+        " batches are: of steps " + steps_text(held) + "; leases=" + std::to_string(max_leases_) +
         " lends the last " + std::to_string(max_leases_) +
         "). Drop the batch and what was made from it, clone what you keep, or raise leases=");
   }
@@ -169,7 +169,7 @@ Array Feed::as_images(const void* data, Size size, int64_t rows) const {
   const int64_t height = size.height, width = size.width, channels = 3;
   const ImageFormat& format = options_.format;
   Array images;
-  images.type = type_of(format);
+  images.type = pixel_type(format);
   images.device = where_;
   images.data = const_cast<void*>(data);
   const int64_t row = height * width * channels;

@@ -15,7 +15,7 @@ std::string message_of(const DecodeStatus& status) {
   return text;
 }
 
-void check(const DecodeStatus& status) {
+void throw_unless_ok(const DecodeStatus& status) {
   if (!status.ok()) throw DecodeError(status);
 }
 
@@ -43,7 +43,7 @@ CropSpec spec_of(const CropRequest& request, Size image) {
   return spec;
 }
 
-MutableImageView view_of(Array& image) {
+MutableImageView array_view(Array& image) {
   const auto height = static_cast<int>(image.shape[0]), width = static_cast<int>(image.shape[1]);
   return {static_cast<uint8_t*>(image.data), width, height, ptrdiff_t{3} * width};
 }
@@ -54,7 +54,7 @@ DecodeError::DecodeError(const DecodeStatus& status) : std::runtime_error(messag
 
 ImageInfo image_info(std::span<const uint8_t> bytes, const DecodeOptions& options) {
   ImageInfo info;
-  check(ImageDecoder(options).info(bytes, info));
+  throw_unless_ok(ImageDecoder(options).info(bytes, info));
   return info;
 }
 
@@ -62,10 +62,10 @@ Array decode_image(std::span<const uint8_t> bytes, const CropRequest& request,
                    const DecodeOptions& options) {
   ImageDecoder decoder(options);
   ImageInfo info;
-  check(decoder.info(bytes, info));
+  throw_unless_ok(decoder.info(bytes, info));
   const CropSpec spec = spec_of(request, info.size);
   Array out = make_image(spec.resized.height, spec.resized.width);
-  check(decoder.decode(bytes, spec, view_of(out)));
+  throw_unless_ok(decoder.decode(bytes, spec, array_view(out)));
   return out;
 }
 
@@ -75,7 +75,7 @@ Array resize_image(ImageView image, const CropRequest& request, PixelPolicy poli
   const ImageView crop = {
       image.data + spec.crop.y * image.stride_bytes + ptrdiff_t{3} * spec.crop.x, spec.crop.width,
       spec.crop.height, image.stride_bytes};
-  PillowResize(policy).run(crop, spec, view_of(out));
+  PillowResize(policy).run(crop, spec, array_view(out));
   return out;
 }
 

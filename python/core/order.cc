@@ -10,7 +10,7 @@
 namespace stoker::python {
 namespace {
 
-IdList checked(int64_t samples, const std::vector<SampleId>& ids) {
+IdList checked_ids(int64_t samples, const std::vector<SampleId>& ids) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && ids[i] < samples) continue;
     throw std::invalid_argument("id " + std::to_string(ids[i]) + " at place " + std::to_string(i) +
@@ -33,7 +33,7 @@ class Listed final : public SampleOrder {
  public:
   Listed(int64_t samples, const std::vector<SampleId>& ids)
       : SampleOrder("listed", samples, static_cast<int64_t>(ids.size())),
-        ids_(checked(samples, ids)),
+        ids_(checked_ids(samples, ids)),
         appearances_(count_appearances(ids)) {}
   OrderedSample at(const EpochKey&, int64_t position) const override {
     return {ids_[position], static_cast<uint64_t>(appearances_[position])};

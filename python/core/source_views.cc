@@ -15,7 +15,7 @@ struct KeptView {
 };
 
 template <class View>
-std::shared_ptr<const Source> view_of(std::shared_ptr<const KeptView<View>> kept) {
+std::shared_ptr<const Source> view_that_keeps(std::shared_ptr<const KeptView<View>> kept) {
   const View* view = &kept->view;
   return {std::move(kept), view};
 }
@@ -25,21 +25,21 @@ std::shared_ptr<const Source> view_of(std::shared_ptr<const KeptView<View>> kept
 std::shared_ptr<const Source> subset(std::shared_ptr<const Source> source,
                                      const std::vector<SampleId>& ids) {
   const Source& shown = *source;
-  return view_of(std::shared_ptr<const KeptView<SubsetSource>>(
+  return view_that_keeps(std::shared_ptr<const KeptView<SubsetSource>>(
       new KeptView<SubsetSource>{{std::move(source)}, SubsetSource(shown, ids)}));
 }
 
 std::shared_ptr<const Source> concat(const std::vector<std::shared_ptr<const Source>>& sources) {
   std::vector<const Source*> shown;
   for (const auto& source : sources) shown.push_back(source.get());
-  return view_of(std::shared_ptr<const KeptView<ConcatSource>>(
+  return view_that_keeps(std::shared_ptr<const KeptView<ConcatSource>>(
       new KeptView<ConcatSource>{sources, ConcatSource(std::move(shown))}));
 }
 
 std::shared_ptr<const Source> with_targets(std::shared_ptr<const Source> source,
                                            std::vector<TargetTable> tables) {
   const Source& shown = *source;
-  return view_of(std::shared_ptr<const KeptView<TargetSource>>(
+  return view_that_keeps(std::shared_ptr<const KeptView<TargetSource>>(
       new KeptView<TargetSource>{{std::move(source)}, TargetSource(shown, std::move(tables))}));
 }
 

@@ -5,7 +5,7 @@
 namespace stoker::python {
 namespace {
 
-DlType type_of(TargetType type) {
+DlType number_type(TargetType type) {
   switch (type) {
     case TargetType::uint8:
       return kUint8;
@@ -25,7 +25,7 @@ Array target_array(const TargetColumn& column, const void* data, DlDevice device
                    std::vector<int64_t> outer) {
   Array array;
   array.data = const_cast<void*>(data);  // the memory belongs to its holder
-  array.type = type_of(column.type);
+  array.type = number_type(column.type);
   array.device = device;
   array.shape = std::move(outer);
   array.shape.insert(array.shape.end(), column.shape.begin(), column.shape.end());

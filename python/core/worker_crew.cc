@@ -14,7 +14,7 @@ namespace {
 using std::chrono::steady_clock;
 using WorkerList = std::vector<std::unique_ptr<WorkerProcess>>;
 
-constexpr auto kEndTime = std::chrono::seconds(1);
+constexpr auto kTeamEndTime = std::chrono::seconds(1);
 
 // The processes of one process: of the program, or of a child that it made by fork().
 class Team {
@@ -49,7 +49,7 @@ class Team {
       MutexLock lock(mutex_);
       workers.swap(idle_);
     }
-    const auto deadline = steady_clock::now() + kEndTime;
+    const auto deadline = steady_clock::now() + kTeamEndTime;
     for (auto& worker : workers) worker->begin_end();
     for (auto& worker : workers) worker->finish_end(deadline);
     for (auto& worker : workers) give_back(std::move(worker));

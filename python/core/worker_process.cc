@@ -27,7 +27,7 @@ constexpr int kWorkerSocket = 3;
 // A larger answer is refused by the worker itself.
 constexpr uint64_t kMostAnswerBytes = uint64_t{1} << 30;
 // How long a process may take to be gone after its end of the socket has closed.
-constexpr auto kEndTime = milliseconds(1000);
+constexpr auto kProcessEndTime = milliseconds(1000);
 
 // How long a process may take for the answer to a request whose reader has gone away.
 constexpr auto kPatience = std::chrono::seconds(3);
@@ -98,7 +98,7 @@ struct WorkerProcess::Header {
 
 WorkerProcess::~WorkerProcess() {
   begin_end();
-  finish_end(steady_clock::now() + kEndTime);
+  finish_end(steady_clock::now() + kProcessEndTime);
 }
 
 DatasetAnswer WorkerProcess::ask(SampleId id, std::vector<uint8_t>& buffer) {
@@ -273,7 +273,7 @@ bool WorkerProcess::has_ended() noexcept {
 std::string WorkerProcess::end_and_tell() noexcept {
   const std::string who = "the worker process " + std::to_string(last_process_);
   begin_end();
-  finish_end(steady_clock::now() + kEndTime);
+  finish_end(steady_clock::now() + kProcessEndTime);
   if (!exit_status_) return who + " ended";
   if (WIFSIGNALED(*exit_status_)) {
     const int signal = WTERMSIG(*exit_status_);
