@@ -14,7 +14,7 @@
 namespace stoker {
 namespace {
 
-using Bytes = AvifBytes;
+using Bytes = std::vector<uint8_t>;
 
 constexpr Size kSize{23, 17};
 

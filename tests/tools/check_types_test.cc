@@ -56,5 +56,41 @@ TEST_F(CheckTypes, WhatNobodyElseSeesMayHaveAnyName) {
   }
 }
 
+// Which files of a folder share a compilation changes with every new one.
+TEST_F(CheckTypes, NamesOfOneFileDifferFromTheirNeighbours) {
+  const std::string inside = "namespace stoker {\nnamespace {\n", end = "\n}\n}\n";
+  put("tools/b.cc", inside + "constexpr int kMost = 3;\nint size_of(int a) { return a; }" + end);
+  for (const std::string text :
+       {"void size_of() {}", "template <typename T>\nT size_of(const std::vector<T>& a);",
+        "struct size_of {};", "const char* const size_of[] = {\"a\", \"b\"};", "int size_of{3};",
+        "int other() { return 3; }\nint size_of = 3;", "[[maybe_unused]] int size_of(int = {});"}) {
+    put("tools/a.cc", inside + text + end);
+    const ProgramResult result = check();
+    EXPECT_EQ(result.exit_code, 1) << text;
+    EXPECT_EQ(
+        result.out,
+        "size_of: tools/a.cc and tools/b.cc: one name in unnamed namespaces of files that are "
+        "compiled together\n");
+  }
+  for (const std::string text :
+       {"int other(int size_of) { return size_of; }", "struct Other { void size_of(); };",
+        "int other() { int kMost = 3; return kMost; }", "static_assert(size_of(3) == 3);",
+        "void Other::size_of() {}", "// int size_of = 3;"}) {
+    put("tools/a.cc", inside + text + end);
+    EXPECT_EQ(check().exit_code, 0) << text;
+  }
+  put("pipeline/a.cc", inside + "int size_of;" + end);
+  EXPECT_EQ(check().exit_code, 0) << "another folder";
+}
+
+TEST_F(CheckTypes, TheSameAliasMayBeRepeated) {
+  const std::string begin = "namespace stoker {\nnamespace {\n", end = "}\n}\n";
+  put("tools/b.cc", begin + "namespace fs = std::filesystem;\nusing Json = nlohmann::json;" + end);
+  put("tools/a.cc", begin + "namespace fs = std::filesystem;\nusing Json = nlohmann::json;" + end);
+  EXPECT_EQ(check().exit_code, 0);
+  put("tools/a.cc", begin + "using Json = nlohmann::ordered_json;" + end);
+  EXPECT_EQ(check().exit_code, 1);
+}
+
 }  // namespace
 }  // namespace stoker

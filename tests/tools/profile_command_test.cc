@@ -14,7 +14,7 @@ namespace stoker {
 namespace {
 
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 class ProfileCommand : public ::testing::Test {
  protected:
