@@ -7,10 +7,15 @@
     ROOTS    a folder in which roots are kept (bare_root.py)
     SUITE    a release of Debian or Ubuntu: bookworm, trixie, jammy, noble
 
+First of all each wheel of the package has the files, the needed libraries and the symbols of wheel_contents.txt, which
+`wheel_test.py --list WHEEL` prints.
+
 Exit codes: 0 passed, 1 failed, 2 usage, 77 no wheel fits or no root can be had, with the reason.
 """
+import difflib
 import os
 import re
+import subprocess
 import sys
 
 import library_paths
@@ -56,9 +61,40 @@ def expect_own_folders(wheels):
     assert count > 0 and not lines, "\n".join(lines)
 
 
+def listed(wheel):
+    """Returns the lines about what a wheel holds, alike for all versions of Python and of the package."""
+    def plain(name):  # the hash of a bundled library, and the tag of an extension module
+        return re.sub(r"_core\.[\w-]+\.so", "_core.so", re.sub(r"-[0-9a-f]{8}\.so[.0-9]*", ".so", name))
+
+    lines = set()
+    for path, file in library_paths.files_in(wheel):
+        name = plain(os.path.relpath(path, wheel))
+        if name.split("/")[0].endswith(".dist-info"):
+            continue
+        lines.add(f"file {name}")
+        elf = library_paths.elf_of(file)
+        if elf is None:
+            continue
+        lines |= {f"needs {name} {plain(each)}" for each in elf.needed}
+        if library_paths.OURS.fullmatch(os.path.basename(path)):
+            symbols = subprocess.run(["nm", "-D", "--defined-only", file], text=True, capture_output=True, check=True).stdout
+            lines |= {f"shows {name} {each}" for each in re.findall(r" [TDBR] (\S+)$", symbols, re.MULTILINE)}
+    return sorted(lines)
+
+
+def expect_contents(wheels):
+    with open(os.path.join(HERE, "wheel_contents.txt"), encoding="utf-8") as file:
+        wanted = file.read().splitlines()
+    for name in sorted(os.listdir(wheels)):
+        if name.startswith("stoker-") and name.endswith(".whl"):
+            changes = list(difflib.unified_diff(wanted, listed(os.path.join(wheels, name)), "wheel_contents.txt", name, n=0, lineterm=""))
+            assert not changes, "\n".join(changes)
+
+
 def check_all(suites, wheels, roots):
     """Checks in each root that can be had, and then raises NotHere if there was one that cannot."""
     expect_own_folders(wheels)
+    expect_contents(wheels)
     reasons = []
     for suite in suites:
         try:
@@ -70,6 +106,9 @@ def check_all(suites, wheels, roots):
 
 
 def main():
+    if sys.argv[1:2] == ["--list"]:
+        print("\n".join(listed(sys.argv[2])))
+        return 0
     if len(sys.argv) < 4:
         print(__doc__, file=sys.stderr)
         return 2
