@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "staging/device_list.h"
 #include "tools/machine/build_commit.h"
