@@ -24,31 +24,21 @@ __device__ inline void write_slopes(const NormSlope& n, int channels, int c, flo
   slopes[2 * channels + c] = n.c;
 }
 
+// Writes the gradients of the replica's own rows, and the slopes, or what it brings to the others
+// if it is not alone. One type for both, because every kernel that sums would be compiled for each.
 struct FinishBackward {
   NormShape s;
   NormBackward a;
-  float* slopes;
+  float* to;
+  bool alone;  // else `to` is the replica's place
 
   __device__ void operator()(int c, const double2& sum) const {
     const NormSlope n = slope_of(s, a, c, {sum.x, sum.y}, 1);
     a.dgamma[c] = n.dgamma;
     a.dbeta[c] = n.dbeta;
-    write_slopes(n, s.channels, c, slopes);
-  }
-};
-
-// Writes what a replica brings to the others, and the gradients of its own rows.
-struct FinishOwnBackward {
-  NormShape s;
-  NormBackward a;
-  float* own;
-
-  __device__ void operator()(int c, const double2& sum) const {
-    const NormSlope n = slope_of(s, a, c, {sum.x, sum.y}, 1);
-    a.dgamma[c] = n.dgamma;
-    a.dbeta[c] = n.dbeta;
-    own[c] = static_cast<float>(sum.x);
-    own[s.channels + c] = static_cast<float>(sum.y);
+    to[c] = alone ? n.a : static_cast<float>(sum.x);
+    to[s.channels + c] = alone ? n.b : static_cast<float>(sum.y);
+    if (alone) to[2 * s.channels + c] = n.c;
   }
 };
 
@@ -96,9 +86,9 @@ __device__ __forceinline__ void load_plane(const NormShape& s, const float* plan
 }
 
 // Sums the gradient g and g * (x - mean); writes g for the residual. dy may be dresidual.
-template <typename Number, int V, Cut kCut, bool kTwo, typename Finish>
+template <typename Number, int V, Cut kCut, bool kTwo>
 __global__ void __launch_bounds__(kThreads, kSumBlocks)
-    backward_sums(NormShape s, NormBackward a, PartialSums partial, Finish finish) {
+    backward_sums(NormShape s, NormBackward a, PartialSums partial, FinishBackward finish) {
   const int first = first_channel(V);
   float2 sums[V] = {};
   if (first < s.channels) {
@@ -187,11 +177,11 @@ void with_backward_width(const NormShape& s, Visit visit) {
   });
 }
 
-template <typename Number, int V, typename Finish>
+template <typename Number, int V>
 void sum_gradients(cudaStream_t stream, const NormShape& s, const NormBackward& a,
-                   const PartialSums& partial, const Finish& finish) {
+                   const PartialSums& partial, const FinishBackward& finish) {
   with_cut(s, a, [&](auto cut, auto two) {
-    const auto sums = backward_sums<Number, V, decltype(cut)::value, decltype(two)::value, Finish>;
+    const auto sums = backward_sums<Number, V, decltype(cut)::value, decltype(two)::value>;
     const Tile tile = sum_tile_of(s.pixels, s.channels, V, resident_blocks(sums));
     launch(stream, sums, tile.grid, tile.block, s, a, partial, finish);
   });
@@ -225,7 +215,7 @@ void norm_backward(cudaStream_t stream, const NormShape& s, const NormBackward& 
   with_backward_width(s, [&](auto number, auto width) {
     using Number = decltype(number);
     constexpr int kWidth = decltype(width)::value;
-    sum_gradients<Number, kWidth>(stream, s, a, partial, FinishBackward{s, a, slopes});
+    sum_gradients<Number, kWidth>(stream, s, a, partial, FinishBackward{s, a, slopes, true});
     if (a.dx != nullptr) apply_slopes<Number, kWidth>(stream, s, a, slopes);
   });
 }
@@ -235,7 +225,7 @@ void norm_backward_sums(cudaStream_t stream, const NormShape& s, const NormBackw
   const PartialSums partial = partial_sums(a.scratch, s.channels, tickets);
   with_backward_width(s, [&](auto number, auto width) {
     sum_gradients<decltype(number), decltype(width)::value>(stream, s, a, partial,
-                                                            FinishOwnBackward{s, a, own});
+                                                            FinishBackward{s, a, own, false});
   });
 }
 
