@@ -23,7 +23,7 @@ struct FusionRules {
   bool residual_in_norm = false;  // a batch norm includes an addition that is its only reader
   // A convolution includes a ReLU, tanh or sigmoid that is its only reader.
   bool activation_in_conv = false;
-  int input_channels = 3;  // the input is padded to these if only convolutions read it
+  int input_channels = 1;  // the input is padded to these if only convolutions read it
 };
 
 struct FusedNode {
