@@ -29,7 +29,7 @@ TEST(CudaEngineTest, TheLargestBatchGrowsWithMemory) {
 }
 
 TEST(CudaEngineTest, StepsAreTheCpuEnginesAndStatesMove) {
-  if (!device_problem().empty()) GTEST_SKIP() << device_problem();
+  if (!engine_problem().empty()) GTEST_SKIP() << engine_problem();
   if (!cpu_engine_available()) GTEST_SKIP() << "this build has no CPU engine";
   for (const NetSpec& net :
        {make_net("resnet18", {64, 64}, 10), make_net("airnet", {32, 32}, 10)}) {
@@ -73,7 +73,7 @@ std::pair<double, double> ten_steps(Engine& engine, const BatchRows& batch) {
 }
 
 TEST(CudaEngineTest, Bf16LearnsAtFullSize) {
-  if (!device_problem().empty()) GTEST_SKIP() << device_problem();
+  if (!engine_problem().empty()) GTEST_SKIP() << engine_problem();
   const NetSpec net = make_net("resnet50", {224, 224}, 1000);
   const auto gpu = started_device_engine(net, engine_options(64, 64, 1, Precision::bf16));
   const auto [first, last] = ten_steps(*gpu, placed(*gpu, make_batch(net, 64, 3)));
@@ -82,7 +82,7 @@ TEST(CudaEngineTest, Bf16LearnsAtFullSize) {
 }
 
 TEST(CudaEngineTest, Bf16LearnsWhatTheCpuLearnsInFp32) {
-  if (!device_problem().empty()) GTEST_SKIP() << device_problem();
+  if (!engine_problem().empty()) GTEST_SKIP() << engine_problem();
   if (!cpu_engine_available()) GTEST_SKIP() << "this build has no CPU engine";
   const NetSpec net = make_net("airnet", {32, 32}, 10);
   const TestBatch batch = make_batch(net, 512, 3);
@@ -97,7 +97,7 @@ TEST(CudaEngineTest, Bf16LearnsWhatTheCpuLearnsInFp32) {
 // The second engine times nothing: it restores every plan, also those that cuDNN compiled, and they
 // compute the same.
 TEST(CudaEngineTest, PlansComeBackFromTheCache) {
-  if (!device_problem().empty()) GTEST_SKIP() << device_problem();
+  if (!engine_problem().empty()) GTEST_SKIP() << engine_problem();
   const TempFolder folder;
   const NetSpec net = make_net("resnet18", {112, 112}, 10);
   const int rows = 256;  // large enough that a convolution with its sums is tried

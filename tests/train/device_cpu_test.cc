@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "tests/train/device_fixture.h"
-#include "tests/train/device_sync_fixture.h"
 #include "tests/train/golden_fixture.h"
+#include "tests/train/sync_norm_fixture.h"
 
 namespace stoker {
 namespace {
@@ -88,8 +88,9 @@ TEST(DeviceCpuTest, SynchronisedReplicasAreTheCpus) {
                              make_net("airnet", {32, 32}, 10, {{16, 24, 32}})}) {
     HostOpsState states[2];
     for (HostOpsState& state : states) state.summing_convolutions = net.name == "airnet";
-    CpuReplicas cpu(net, shape, Precision::fp32, {1}), twin(net, shape, Precision::fp32, {1});
-    DeviceReplicas device(net, shape, Precision::fp32, [&](const EngineOptions& options) {
+    const auto make = [&](const EngineOptions& options) { return started_engine(net, options); };
+    MeetingReplicas cpu(net, shape, Precision::fp32, make), twin(net, shape, Precision::fp32, make);
+    MeetingReplicas device(net, shape, Precision::fp32, [&](const EngineOptions& options) {
       return started_device_engine(net, options, {}, &states[options.rank]);
     });
     twin->write(StateKind::parameters, rounded_off(read_state(cpu[0], StateKind::parameters)));

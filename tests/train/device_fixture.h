@@ -9,21 +9,15 @@
 #include <vector>
 
 #include "tests/support/host_ops.h"
-#include "tests/train/engine_fixture.h"
-#include "train/model/models.h"
+#include "tests/train/tested_engine.h"
 #include "train/train_types.h"
 
 namespace stoker {
 
-// Each test program defines these: for plain loops, the emulated kernels, or a GPU.
-std::string device_problem();  // why nothing can be tested, or ""
+// Each program defines it, beside what tested_engine.h asks for.
 std::unique_ptr<Engine> make_device_engine(const NetSpec& net, const EngineOptions& options,
                                            const DeviceTuning& tuning = {},
                                            HostOpsState* state = nullptr);
-// Returns the batch in the engine's memory, valid as long as `batch` or the program.
-BatchRows placed(Engine& engine, const TestBatch& batch);
-
-inline NetSpec small_airnet() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
 
 inline Device& host_device() {
   static const std::unique_ptr<Device> device = make_host_device();
@@ -65,7 +59,7 @@ inline void device_step(Engine& engine, const TestBatch& batch, const TestSgd& s
 class DeviceStepsTest : public ::testing::TestWithParam<Precision> {
  protected:
   void SetUp() override {
-    if (!device_problem().empty()) GTEST_SKIP() << device_problem();
+    if (!engine_problem().empty()) GTEST_SKIP() << engine_problem();
   }
 };
 

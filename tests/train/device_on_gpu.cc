@@ -36,11 +36,30 @@ const Number* upload(Engine& engine, const std::vector<Number>& values) {
 
 }  // namespace
 
-std::string device_problem() { return gpu().problem; }
+std::string engine_problem() { return gpu().problem; }
 
 std::unique_ptr<Engine> make_device_engine(const NetSpec& net, const EngineOptions& options,
                                            const DeviceTuning& tuning, HostOpsState*) {
   return make_cuda_engine(net, options, *gpu().device, tuning);
+}
+
+const TestedEngine& tested_engine() {
+  static const TestedEngine device;
+  return device;
+}
+
+std::unique_ptr<Engine> make_engine(const NetSpec& net, const EngineOptions& options) {
+  return make_device_engine(net, options);
+}
+
+void edit_sum(Engine& engine, const std::function<void(std::span<float>)>& edit) {
+  const std::span<float> sum = engine.reduced_gradients();
+  const auto pinned = gpu().device->allocate(sum.size_bytes(), MemoryKind::pinned);
+  engine.stream()->copy(pinned->data(), sum.data(), sum.size_bytes(), CopyKind::device_to_host);
+  engine.stream()->synchronize();
+  edit({reinterpret_cast<float*>(pinned->data()), sum.size()});
+  engine.stream()->copy(sum.data(), pinned->data(), sum.size_bytes(), CopyKind::host_to_device);
+  engine.stream()->synchronize();
 }
 
 BatchRows placed(Engine& engine, const TestBatch& batch) {

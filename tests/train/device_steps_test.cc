@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/train/device_fixture.h"
-#include "tests/train/device_sync_fixture.h"
+#include "tests/train/sync_norm_fixture.h"
 #include "train/model/models.h"
 
 namespace stoker {
@@ -183,7 +183,7 @@ std::vector<Trained> trained_together(const NetSpec& net, Precision precision,
                                       const SyncReplicas::Make& make, Place place) {
   std::vector<TestBatch> batches;  // outlive the queued work
   for (uint32_t i = 0; i < 4; ++i) batches.push_back(make_batch(net, 6, 80 + i));
-  DeviceReplicas replicas(net, {2, 2, 3}, precision, make);
+  MeetingReplicas replicas(net, {2, 2, 3}, precision, make);
   std::vector<BatchRows> rows;
   for (int i = 0; i < 4; ++i) {
     replicas[i / 2].write(StateKind::parameters, lively_parameters(net));

@@ -9,7 +9,7 @@
 
 #include "tests/support/fake_device.h"
 #include "tests/train/device_fixture.h"
-#include "tests/train/device_sync_fixture.h"
+#include "tests/train/sync_norm_fixture.h"
 #include "train/model/models.h"
 
 namespace stoker {
@@ -25,7 +25,7 @@ TEST(DeviceSyncLoops, WaitForWhatIsLate) {
   const NetSpec net = many_norms();
   const SyncShape shape{3, 2, 2};
   const auto train = [&](const SyncReplicas::Make& make) {
-    DeviceReplicas replicas(net, shape, Precision::fp32, make);
+    MeetingReplicas replicas(net, shape, Precision::fp32, make);
     for (uint32_t step = 0; step < 3; ++step) replicas->step(step);
     return state_of(replicas[1]);
   };
@@ -52,7 +52,7 @@ TEST(DeviceSyncLoops, TakesTheSumsOfConvolutions) {
   const NetSpec net = many_norms();
   HostOpsState state;
   state.summing_convolutions = true;
-  DeviceReplicas replicas(net, {2, 1, 4}, Precision::fp32, loops(net, &state));
+  MeetingReplicas replicas(net, {2, 1, 4}, Precision::fp32, loops(net, &state));
   const std::vector<std::string> names = replicas[0].implementations();
   ASSERT_THAT(names, ::testing::Contains("conv with sums:host"));
   expect_united_step(net, replicas.all(), true);
@@ -64,7 +64,7 @@ TEST(DeviceSyncLoops, OnlyUpdatesAreCaptured) {
   for (const bool synchronised : {true, false}) {
     HostOpsState states[2];
     int next = 0;
-    DeviceReplicas replicas(
+    MeetingReplicas replicas(
         net, {2, 2, 2}, Precision::fp32,
         [&](const EngineOptions& options) {
           return started_device_engine(net, options, {}, &states[next++]);
@@ -104,7 +104,7 @@ TEST(DeviceSyncLoops, MoveAsManyBytes) {
 
 TEST(DeviceSyncLoops, CannotBeProfiledAlone) {
   const NetSpec net = many_norms();
-  DeviceReplicas replicas(net, {2, 1, 4}, Precision::fp32, loops(net));
+  MeetingReplicas replicas(net, {2, 1, 4}, Precision::fp32, loops(net));
   EXPECT_THROW(dynamic_cast<DeviceEngine&>(replicas[0]).profile(1), std::logic_error);
 }
 

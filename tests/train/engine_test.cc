@@ -9,7 +9,9 @@
 #include <stdexcept>
 
 #include "tests/train/engine_fixture.h"
+#include "tests/train/optimizer_fixture.h"
 #include "tests/train/plan_fixture.h"
+#include "tests/train/tested_engine.h"
 #include "train/model/models.h"
 
 namespace stoker {
@@ -17,12 +19,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::vector<Precision> engine_precisions() {
-  std::vector<Precision> all{Precision::fp32};
-  if (cpu_supports(Precision::bf16)) all.push_back(Precision::bf16);
-  return all;
-}
 
 Trained train_engine(const NetSpec& net, const EngineOptions& options, int steps) {
   const std::unique_ptr<Engine> engine = started_engine(net, options);
@@ -35,11 +31,25 @@ Trained train_engine(const NetSpec& net, const EngineOptions& options, int steps
 TEST(EngineTest, WorkersLeaveNoTraceInTheBits) {
   for (const char* model : {"airnet-narrow", "resnet20"}) {
     const NetSpec net = make_net(model, {32, 32}, 10);
-    for (const Precision precision : engine_precisions()) {
+    for (const Precision precision : tested_engine().precisions) {
       const Trained one = train_engine(net, engine_options(24, 4, 1, precision), 3);
       EXPECT_TRUE(one == train_engine(net, engine_options(24, 4, 2, precision), 3)) << model;
       EXPECT_TRUE(one == train_engine(net, engine_options(24, 4, 3, precision), 3)) << model;
     }
+  }
+}
+
+// Tensors that are longer than a chunk, and more workers than one.
+TEST(EngineTest, OptimizersBitsDoNotDependOnTheWorkers) {
+  const NetSpec net = make_net("airnet", {32, 32}, 10);
+  for (const OptimizerKind kind : kOptimizerKinds) {
+    const OptimizerSpec optimizer = clipping(kind);
+    const auto run = [&](int workers) {
+      const auto engine = started_engine(net, engine_options_for(optimizer, 6, 2, workers));
+      train_with(*engine, optimizer, 6, run_pass);
+      return state_of(*engine);
+    };
+    EXPECT_TRUE(run(1) == run(3)) << to_string(kind);
   }
 }
 
@@ -79,7 +89,7 @@ TEST(EngineTest, NoReferenceKernelIsUsed) {
   std::vector<NetSpec> nets = zoo();
   nets.push_back(make_net("resnet20", {32, 32}, 10, {{8, 16, 32}}));
   for (const NetSpec& net : nets) {
-    for (const Precision precision : engine_precisions()) {
+    for (const Precision precision : tested_engine().precisions) {
       const auto engine = make_cpu_engine(net, engine_options(4, 4, 1, precision));
       EXPECT_GT(engine->implementations().size(), 4u);
       for (const std::string& name : engine->implementations()) {
@@ -106,7 +116,7 @@ TEST(EngineTest, NoThreadsButTheWorkers) {
 
 TEST(EngineTest, LearnsABatchByHeart) {
   const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
-  for (const Precision precision : engine_precisions()) {
+  for (const Precision precision : tested_engine().precisions) {
     const auto engine = started_engine(net, engine_options(16, 8, 2, precision));
     const TestBatch batch = make_batch(net, 16, 5);
     TestSgd sgd;
@@ -133,21 +143,6 @@ TEST(EngineTest, GradientFloatsHoldAllGradientsAndTheirGaps) {
   const auto is_set = [](float value) { return value != 0; };
   EXPECT_TRUE(std::any_of(buffer + parameters, buffer + end, is_set));
   EXPECT_TRUE(is_set(buffer[end])) << "the moments follow at once";
-}
-
-TEST(EngineTest, AnEvaluationEngineGivesTheSameLogits) {
-  const NetSpec net = make_net("resnet18", {64, 64}, 10);
-  const auto trainer = started_engine(net, engine_options(4, 2));
-  EngineOptions options = engine_options(4, 4);
-  options.training = false;
-  const auto evaluator = started_engine(net, options);
-  const TestBatch batch = make_batch(net, 4, 1);
-  std::vector<float> a(40), b(40);
-  trainer->forward(batch.rows(), {}, false, a);
-  evaluator->forward(batch.rows(), {}, false, b);
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4f);
-  EXPECT_LT(evaluator->planned_bytes(), trainer->planned_bytes() / 2);
-  EXPECT_THROW(evaluator->forward_backward(batch.rows()), std::logic_error);
 }
 
 TEST(EngineTest, BadRequestsAreRefusedWithTheirNumbers) {

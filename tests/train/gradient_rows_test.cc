@@ -1,5 +1,9 @@
-// Tests how rows, micro-batches, statistics and views affect an engine's results.
+// How rows, micro-batches, statistics and views affect the CPU engine's results; and the reference
+// for gradients against finite differences.
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
 
 #include "tests/train/gradient_fixture.h"
 #include "train/model/models.h"
@@ -118,6 +122,54 @@ TEST(GradientRowsTest, ViewsShiftThenMirror) {
   engine->forward(seen.rows(), {}, false, expected);
   engine->forward(batch.rows(), {true, 2, -1}, false, actual);
   EXPECT_EQ(actual, expected);
+}
+
+TEST(GradientRowsTest, TargetsAreRefusedThatNoNetLearns) {
+  NetBuilder builder("binary", {9, 10}, 3);
+  builder.loss(LossKind::binary);
+  builder.linear("fc", builder.adaptive_avg_pool(0, {1, 1}), true, 1.0f);
+  NetSpec net = builder.finish();
+  const TestBatch good = with_targets(make_batch(net, 2, 21), net, 41);
+  for (const float value : {-0.1f, 1.1f, std::nanf("")}) {
+    TestBatch bad = good;
+    bad.targets[4] = value;
+    EXPECT_THROW(train_step(*started_engine(net, engine_options(2, 2)), bad),
+                 std::invalid_argument);
+  }
+  net.loss = LossKind::softmax;
+  EXPECT_THROW(train_step(*started_engine(net, engine_options(2, 2)), good), std::invalid_argument);
+}
+
+TEST(ReferenceNetTest, GradientsAreFiniteDifferences) {
+  const auto everything = [](NetBuilder& n, int x) {
+    x = n.plain(OpKind::gelu, n.max_pool(n.conv("c", x, 6, 3, 1, 1, true), 2, 2, 0));
+    const int branch = n.batch_norm("b", n.conv("d", x, 8, 3, 2, 1), 1e-5f, 0.1f);
+    x = n.plain(OpKind::relu, n.add(branch, n.pad_channels(x, 8, 2)));
+    x = n.concat({x, n.plain(OpKind::tanh, n.conv("e", x, 3, {3, 1}, 1, {1, 0}))});
+    n.linear("aux", n.adaptive_avg_pool(x, {1, 1}), true, 1.0f, 0.3f);
+    x = n.dropout(n.avg_pool(n.adaptive_avg_pool(x, {4, 5}), 2, 1, 1), 0.3f);
+    return n.plain(OpKind::sigmoid, n.fully_connected("f", x, 6));
+  };
+  const NetSpec net = around("everything", everything);
+  const EngineOptions options = engine_options(3, 3);
+  const TestBatch batch = with_mixed_labels(make_batch(net, 3, 2), net, 2);
+  ReferenceInput input = reference_input(batch, options);
+  input.label_smoothing = 0.1f;
+  const std::vector<double> parameters = to_double(lively_parameters(net));
+  const ReferenceStep step = reference_step(net, parameters, input);
+  for (const TensorInfo& info : parameter_table(net)) {
+    std::vector<double> ahead = parameters, behind = parameters;
+    double slope = 0;
+    for (int64_t i = info.offset; i < info.offset + info.count; ++i) {
+      const double direction = noise(5, i) / 4294967296.0 - 0.5;
+      ahead[i] += 1e-6 * direction;
+      behind[i] -= 1e-6 * direction;
+      slope += direction * step.gradients[i];
+    }
+    const double measured =
+        (reference_loss(net, ahead, input) - reference_loss(net, behind, input)) / 2e-6;
+    EXPECT_NEAR(measured, slope, 1e-6 + 1e-6 * std::abs(slope)) << info.name;
+  }
 }
 
 }  // namespace

@@ -12,18 +12,10 @@
 #include <vector>
 
 #include "tests/train/golden_fixture.h"
-#include "train/model/net_builder.h"
+#include "tests/train/tested_engine.h"
 #include "train/model/recipe.h"
 
 namespace stoker {
-
-inline NetSpec tiny_net() {
-  NetBuilder net("tiny", {12, 12}, 10);
-  int x = net.conv("conv", 0, 8, 3, 1, 1);
-  x = net.plain(OpKind::relu, net.batch_norm("norm", x, 1e-5f, 0.1f));
-  net.linear("fc", net.adaptive_avg_pool(x, {1, 1}), true, 1.0f);
-  return net.finish();
-}
 
 inline EngineOptions engine_options_for(const OptimizerSpec& optimizer, int rows, int micro_batch,
                                         int workers = 1, Precision precision = Precision::fp32) {
@@ -66,6 +58,17 @@ inline void train_with(Engine& engine, const OptimizerSpec& optimizer, int rows,
     engine.update(rates.args);
     EXPECT_TRUE(engine.step_metrics().finite);
   }
+}
+
+// An update of all tensors with what the optimizer has by itself.
+inline void update_once(Engine& engine, const OptimizerSpec& optimizer) {
+  const std::vector<TensorUpdate> tensors(parameter_table(engine.net()).size(),
+                                          {0.1f, 0.0f, false});
+  UpdateArgs args;
+  args.tensors = tensors;
+  args.kind = optimizer.kind;
+  args.clip_norm = static_cast<float>(optimizer.clip_norm);
+  engine.update(args);
 }
 
 // The cases of the golden file as recipes have them.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/train/gradient_fixture.h"
+#include "train/collective/device_norm_exchange.h"
 #include "train/collective/norm_exchange.h"
 
 namespace stoker {
@@ -113,25 +114,35 @@ class SyncReplicas {
   std::vector<std::unique_ptr<Engine>> engines_;
 };
 
-// CPU engines with `workers` of each replica, in turn.
-class CpuReplicas {
+// Replicas whose batch norms meet, or have norms of their own.
+class MeetingReplicas {
  public:
-  CpuReplicas(const NetSpec& net, const SyncShape& shape, Precision precision,
-              const std::vector<int>& workers, bool synchronised = true)
-      : norms_(shape.replicas, shape.micro_batches, static_cast<size_t>(most_numbers(net))),
-        engines_(net, shape, precision, [&](EngineOptions options) {
-          options.workers = workers[static_cast<size_t>(options.rank) % workers.size()];
-          if (synchronised) options.norms = &norms_;
-          return started_engine(net, options);
-        }) {}
+  // `make` gets the options of each replica.
+  MeetingReplicas(const NetSpec& net, const SyncShape& shape, Precision precision,
+                  const SyncReplicas::Make& make, bool synchronised = true)
+      : norms_(std::make_unique<NormExchange>(shape.replicas, shape.micro_batches,
+                                              static_cast<size_t>(most_numbers(net)))) {
+    auto device_norms = std::make_unique<DeviceNormExchange>(shape.replicas, most_numbers(net));
+    engines_ = std::make_unique<SyncReplicas>(net, shape, precision, [&](EngineOptions options) {
+      if (synchronised) options.norms = norms_.get();
+      if (synchronised) options.device_norms = device_norms.get();
+      return make(options);
+    });
+    device_norms_ = std::move(device_norms);
+  }
 
-  SyncReplicas& all() { return engines_; }
-  SyncReplicas* operator->() { return &engines_; }
-  Engine& operator[](int rank) { return engines_[rank]; }
+  SyncReplicas& all() { return *engines_; }
+  SyncReplicas* operator->() { return engines_.get(); }
+  Engine& operator[](int rank) { return (*engines_)[rank]; }
+  void abort(const std::string& reason) {
+    norms_->abort(reason);
+    device_norms_->abort(reason);
+  }
 
  private:
-  NormExchange norms_;
-  SyncReplicas engines_;
+  std::unique_ptr<NormExchange> norms_;
+  std::unique_ptr<SyncReplicas> engines_;
+  std::unique_ptr<DeviceNormExchange> device_norms_;  // goes first
 };
 
 inline int add_norm(NetBuilder& n, const std::string& name, int x) {
