@@ -15,7 +15,7 @@ namespace {
 
 using ::stoker::testing::FakeDevice;
 
-constexpr int64_t kFloats = 1003;
+constexpr int64_t kRingFloats = 1003;
 
 struct Member {
   std::unique_ptr<FakeDevice> device;
@@ -37,14 +37,14 @@ TEST(DeviceRing, EveryRankGetsTheSumOfAllRanges) {
       member.device = std::make_unique<FakeDevice>(
           testing::FakeDeviceOptions{.seed = static_cast<uint64_t>(rank + 1)});
       member.stream = member.device->make_stream();
-      const size_t bytes = kFloats * sizeof(float);
+      const size_t bytes = kRingFloats * sizeof(float);
       member.gradients = member.device->allocate(bytes, MemoryKind::device);
       member.result = member.device->allocate(bytes, MemoryKind::device);
       replicas.push_back({member.device.get(), member.stream.get()});
       members.push_back(std::move(member));
     }
     {
-      DeviceRing ring(replicas, kFloats);
+      DeviceRing ring(replicas, kRingFloats);
       std::vector<std::jthread> threads;
       for (int rank = 0; rank < ranks; ++rank) {
         threads.emplace_back([&, rank] {
@@ -52,12 +52,12 @@ TEST(DeviceRing, EveryRankGetsTheSumOfAllRanges) {
           for (const int step : {1, 2}) {
             own.stream->call([&own, rank, step] {
               float* values = own.at(own.gradients);
-              for (int64_t i = 0; i < kFloats; ++i) {
+              for (int64_t i = 0; i < kRingFloats; ++i) {
                 values[i] = static_cast<float>(step * (rank + 1) * (i % 100));
               }
             });
             // As buckets come: from the end, and the last one smaller than the number of ranks.
-            int64_t end = kFloats;
+            int64_t end = kRingFloats;
             for (const int64_t begin : {int64_t{500}, int64_t{2}, int64_t{0}}) {
               ring.start(rank, own.at(own.gradients), own.at(own.result), {begin, end});
               end = begin;
@@ -65,7 +65,7 @@ TEST(DeviceRing, EveryRankGetsTheSumOfAllRanges) {
             ring.finish(rank);
             own.stream->call([&own, ranks, step] {
               const float all = static_cast<float>(ranks * (ranks + 1) / 2 * step);
-              for (int64_t i = 0; i < kFloats; ++i) {
+              for (int64_t i = 0; i < kRingFloats; ++i) {
                 ASSERT_EQ(own.at(own.result)[i], all * static_cast<float>(i % 100)) << i;
               }
             });

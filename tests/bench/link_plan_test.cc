@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kPlanMiB = 1 << 20;
 
 // The engine's own buckets, for nets that it runs.
 std::vector<int64_t> engine_buckets(const NetSpec& net) {
@@ -27,7 +27,7 @@ std::vector<int64_t> engine_buckets(const NetSpec& net) {
   const PlanOptions planned = plan_options(options, device_fusion({}), true);
   const ExecutionPlan plan = build_device_program(net, planned, {}, layout, nullptr).plan;
   std::vector<int64_t> floats;
-  for (const DeviceBucket& bucket : plan_buckets(plan, layout, 25 * kMiB)) {
+  for (const DeviceBucket& bucket : plan_buckets(plan, layout, 25 * kPlanMiB)) {
     floats.push_back(bucket.range.end - bucket.range.begin);
   }
   return floats;
@@ -36,7 +36,7 @@ std::vector<int64_t> engine_buckets(const NetSpec& net) {
 TEST(ModelWork, HasTheBucketsOfTheEngine) {
   for (const char* model : {"resnet18", "resnet50", "resnet110", "airnet"}) {
     const NetSpec net = make_net(model, default_recipe(model).input, 1000);
-    const std::vector<BackwardPart> parts = model_parts(net, 25 * kMiB);
+    const std::vector<BackwardPart> parts = model_parts(net, 25 * kPlanMiB);
     const std::vector<int64_t> buckets = engine_buckets(net);
     ASSERT_EQ(parts.size(), buckets.size()) << model;
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -52,7 +52,7 @@ TEST(ModelWork, PartsHaveAllGradientsAndAllOfThePass) {
   for (const char* model : {"resnet50", "alexnet", "inception_v3", "mlp41m"}) {
     const int classes = model == std::string("mlp41m") ? 2 : 1000;
     const NetSpec net = make_net(model, default_recipe(model).input, classes);
-    for (const int64_t bucket : {int64_t{0}, kMiB, 25 * kMiB}) {
+    for (const int64_t bucket : {int64_t{0}, kPlanMiB, 25 * kPlanMiB}) {
       int64_t floats = 0;
       double share = 0;
       const std::vector<BackwardPart> parts = model_parts(net, bucket);
@@ -66,7 +66,7 @@ TEST(ModelWork, PartsHaveAllGradientsAndAllOfThePass) {
     }
   }
   // A residual net has most of its weights at its end and most of its work before it.
-  const auto parts = model_parts(make_net("resnet50", {224, 224}, 1000), 25 * kMiB);
+  const auto parts = model_parts(make_net("resnet50", {224, 224}, 1000), 25 * kPlanMiB);
   EXPECT_LT(parts.front().share, 0.01);
   EXPECT_GT(parts.back().share, 0.3);
 }
@@ -90,7 +90,7 @@ LinkPlanDemand links_demand(int gpus) {
   links_demand.rate = 100;
   links_demand.batch = 56;
   links_demand.row_bytes = 224 * 224 * 3;
-  links_demand.parts = even_parts(25'000'000, 25 * kMiB);
+  links_demand.parts = even_parts(25'000'000, 25 * kPlanMiB);
   return links_demand;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-constexpr Size kSize{23, 17};
+constexpr Size kAvifSize{23, 17};
 
 Bytes golden_avif(const std::string& name) {
   return read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/avifs/" + name);
@@ -45,7 +45,7 @@ DecodeStatus check(const Bytes& file) {
 
 AvifParts parts_of(const std::string& name) {
   const Bytes file = golden_avif(name);
-  return AvifParts(content_of(file, "mdat"), kSize, content_of(file, "av1C"));
+  return AvifParts(content_of(file, "mdat"), kAvifSize, content_of(file, "av1C"));
 }
 AvifParts plain_parts() { return parts_of("420_full.avif"); }
 
@@ -59,7 +59,7 @@ TEST(Avif, InfoNeedsNoLibavif) {
   ImageInfo info;
   ASSERT_TRUE(ImageDecoder().info(golden_avif("turned_1_rgb.avif"), info).ok());
   EXPECT_EQ(info.format, ImageFormat::avif);
-  EXPECT_EQ(info.size, kSize);
+  EXPECT_EQ(info.size, kAvifSize);
   EXPECT_EQ(info.orientation, 8);
   ASSERT_TRUE(
       ImageDecoder({.exif = ExifPolicy::apply}).info(golden_avif("turned_1_rgb.avif"), info).ok());
@@ -303,7 +303,7 @@ std::vector<Bytes> units_of(const Bytes& coded) {
 DecodeCode avif_code(const Bytes& coded, const AvifParts& like = plain_parts()) {
   AvifParts parts = like;
   parts.coded = coded;
-  parts.places = AvifParts(coded, kSize, {}).places;
+  parts.places = AvifParts(coded, kAvifSize, {}).places;
   return check(parts.file()).code;
 }
 
@@ -495,9 +495,9 @@ AvifParts grid_parts(uint32_t rows, uint32_t columns, Size whole, Size cell,
 }
 
 TEST(Avif, GridsAreNotMoreThanTheySeem) {
-  const AvifParts good = grid_parts(2, 2, {46, 34}, kSize);
+  const AvifParts good = grid_parts(2, 2, {46, 34}, kAvifSize);
   EXPECT_EQ(check(good.file()).message, "");
-  EXPECT_EQ(check(grid_parts(2, 2, {40, 30}, kSize).file()).message, "");
+  EXPECT_EQ(check(grid_parts(2, 2, {40, 30}, kAvifSize).file()).message, "");
   AvifParts bad = good;  // its size is not that of its property
   bad.more_meta = avif_box("idat", Bytes{0, 0, 1, 1} + be16(46) + be16(35));
   EXPECT_EQ(check(bad.file()).code, DecodeCode::corrupt);
@@ -522,11 +522,11 @@ TEST(Avif, GridsAreNotMoreThanTheySeem) {
   bad.uses.end()[-2] = 4;  // of the last cell
   EXPECT_EQ(check(bad.file()).code, DecodeCode::corrupt);
   // Cells that reach far beyond the picture: libavif's limits are those of the picture.
-  EXPECT_EQ(check(grid_parts(1, 1, {20, 17}, kSize).file()).code, DecodeCode::unsupported);
-  EXPECT_EQ(check(grid_parts(1, 2, {24, 3}, kSize).file()).code, DecodeCode::unsupported);
+  EXPECT_EQ(check(grid_parts(1, 1, {20, 17}, kAvifSize).file()).code, DecodeCode::unsupported);
+  EXPECT_EQ(check(grid_parts(1, 2, {24, 3}, kAvifSize).file()).code, DecodeCode::unsupported);
   // A decoder for each of many cells takes more than their pixels.
-  EXPECT_EQ(check(grid_parts(4, 4, {92, 68}, kSize).file()).message, "");
-  const DecodeStatus small = check(grid_parts(4, 5, {115, 68}, kSize).file());
+  EXPECT_EQ(check(grid_parts(4, 4, {92, 68}, kAvifSize).file()).message, "");
+  const DecodeStatus small = check(grid_parts(4, 5, {115, 68}, kAvifSize).file());
   EXPECT_EQ(small.code, DecodeCode::unsupported);
   EXPECT_NE(small.message.find("20 cells, some of 23x17"), std::string::npos) << small.message;
 }
@@ -560,21 +560,21 @@ AvifParts alpha_parts(Size size, int alphas) {
 TEST(Avif, CellsComeInTheOrderOfTheirItems) {
   for (const Backwards list :
        {Backwards::references, Backwards::names, Backwards::places, Backwards::uses}) {
-    const DecodeStatus status = check(grid_parts(1, 2, {46, 17}, kSize, list).file());
+    const DecodeStatus status = check(grid_parts(1, 2, {46, 17}, kAvifSize, list).file());
     EXPECT_EQ(status.code, DecodeCode::unsupported) << static_cast<int>(list);
     EXPECT_NE(status.message.find("in another order"), std::string::npos) << status.message;
   }
 }
 
 TEST(Avif, AlphaIsAPictureOfTheSameSize) {
-  EXPECT_EQ(check(alpha_parts(kSize, 1).file()).message, "");
+  EXPECT_EQ(check(alpha_parts(kAvifSize, 1).file()).message, "");
   EXPECT_EQ(check(alpha_parts({23, 18}, 1).file()).code, DecodeCode::unsupported);
-  EXPECT_EQ(check(alpha_parts(kSize, 2).file()).code, DecodeCode::unsupported);
-  AvifParts other = alpha_parts(kSize, 2);  // a depth map is nothing that pixels need
+  EXPECT_EQ(check(alpha_parts(kAvifSize, 2).file()).code, DecodeCode::unsupported);
+  AvifParts other = alpha_parts(kAvifSize, 2);  // a depth map is nothing that pixels need
   other.properties =
       plain_parts().properties + avif_size({9, 9}) + avif_full_box("auxC", 0, avif_text("urn:x"));
   EXPECT_EQ(check(other.file()).message, "");
-  AvifParts grid = grid_parts(1, 2, {46, 17}, kSize);  // alpha of a cell
+  AvifParts grid = grid_parts(1, 2, {46, 17}, kAvifSize);  // alpha of a cell
   grid.properties = grid.properties +
                     avif_full_box("auxC", 0, avif_text("urn:mpeg:hevc:2015:auxid:1") + Bytes{0});
   grid.uses.insert(grid.uses.end(), {0, 9, 3, 1, 0x82, 4});

@@ -20,7 +20,7 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 constexpr int64_t kLimit = int64_t{64} << 20;
-constexpr int kSamplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}};
+constexpr int kReaderSamplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}};
 
 Box any_mcus(const JpegFrame& jpeg, std::mt19937& random) {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(AllTargets, ProgressiveReaderTest,
 
 TEST_P(ProgressiveReaderTest, GivesLibjpegsCoefficientsForEveryScript) {
   uint32_t seed = 0;
-  for (const auto& sampling : kSamplings) {
+  for (const auto& sampling : kReaderSamplings) {
     for (const int quality : {15, 75, 95, 100}) {
       JpegKind kind;
       kind.sampling_x = sampling[0];

@@ -13,6 +13,7 @@
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/wait_until.h"
 
 namespace stoker::testing {
 namespace {
@@ -231,7 +232,7 @@ TEST_F(LoaderTest, StopWakesABlockedConsumer) {
   slow->delay_all(std::chrono::milliseconds(30));
   Feed feed(*slow, crop_spec(), loader_options());
   std::thread stopper([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_TRUE(wait_until([&] { return slow->reads() > 0; }));
     feed.loader().stop();
   });
   EXPECT_FALSE(feed.loader().next(0, feed.stream(0)));

@@ -16,6 +16,7 @@
 #include "tests/pipeline/order_support.h"
 #include "tests/support/object_server.h"
 #include "tests/support/test_store.h"
+#include "tests/support/wait_until.h"
 
 namespace stoker {
 namespace {
@@ -72,13 +73,12 @@ class SampleWindowTest : public ::testing::Test {
   }
   // Reads a sample that is fetched before anybody waits for it.
   void comes_unasked(SampleId id, int64_t step) {
-    int tries = 0;
-    while (!window_->read(id, MayWait::no, [&](std::span<const uint8_t> bytes) {
-      return is_right(id, bytes, step);
-    }) && ++tries < 10'000) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    EXPECT_LT(tries, 10'000) << id;
+    const auto comes = [&] {
+      return window_->read(id, MayWait::no, [&](std::span<const uint8_t> bytes) {
+        return is_right(id, bytes, step);
+      });
+    };
+    EXPECT_TRUE(wait_until(comes)) << id;
   }
   // Bytes of ranges that the server was asked for, once or again because it is slow.
   int64_t bytes_asked_for() const {

@@ -13,10 +13,10 @@
 #include "tests/staging/feed.h"
 
 namespace {
-std::atomic<int64_t> allocations{0};
+std::atomic<int64_t> counted_allocations{0};
 
 void* counted(size_t bytes, size_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  counted_allocations.fetch_add(1, std::memory_order_relaxed);
   size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, rounded);
   if (memory == nullptr) throw std::bad_alloc();
@@ -45,11 +45,11 @@ namespace stoker::testing {
 namespace {
 
 TEST(Allocations, AreCounted) {
-  int64_t before = allocations.load();
+  int64_t before = counted_allocations.load();
   auto number = std::make_unique<int>(1);
   auto device = make_host_device();
   device->allocate(100, MemoryKind::pinned);
-  EXPECT_GE(allocations.load() - before, 4);
+  EXPECT_GE(counted_allocations.load() - before, 4);
 }
 
 TEST(Allocations, NonePerBatchInTheSteadyState) {
@@ -66,14 +66,14 @@ TEST(Allocations, NonePerBatchInTheSteadyState) {
     int64_t before = 0;
     std::atomic<int64_t> sum{0};
     for (Step step = 0; step < kSteps; ++step) {
-      if (step == kWarmUp) before = allocations.load();
+      if (step == kWarmUp) before = counted_allocations.load();
       DeviceBatch batch = stager.next(*compute);
       compute->call([&sum, labels = batch.labels()] { sum += labels[0]; });
       compute->record(*timer);
       batch.synchronize();
     }
     compute->synchronize();
-    EXPECT_EQ(allocations.load() - before, 0) << slots << " slots";
+    EXPECT_EQ(counted_allocations.load() - before, 0) << slots << " slots";
     EXPECT_EQ(sum, kSteps * (kSteps - 1) / 2 * 100);
   }
 }

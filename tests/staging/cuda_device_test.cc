@@ -14,11 +14,10 @@
 #include "tests/staging/cuda_fixture.h"
 #include "tests/staging/edited_rows.h"
 #include "tests/staging/feed.h"
+#include "tests/support/wait_until.h"
 
 namespace stoker::testing {
 namespace {
-
-void sleep_us(int us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); }
 
 class CudaDeviceTest : public ::testing::Test {
  protected:
@@ -74,7 +73,7 @@ TEST_F(CudaDeviceTest, EventsOrderStreams) {
   std::atomic<int> value{0};
   for (int i = 1; i <= 50; ++i) {
     first->call([&, i] {
-      sleep_us(50);
+      be_late(std::chrono::microseconds(50));
       value = i;
     });
     first->record(*event);
@@ -99,7 +98,7 @@ TEST_F(CudaDeviceTest, AnEventThatIsNotReachedIsNobodysError) {
   const auto event = device_->make_event();
   std::atomic<bool> go{false};
   slow->call([&] {
-    while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!go) std::this_thread::yield();
   });
   slow->record(*event);
   EXPECT_FALSE(event->query());
@@ -119,7 +118,7 @@ TEST_F(CudaDeviceTest, ABorrowedStreamIsOrderedWithOurs) {
   std::atomic<bool> open{false};
   for (int i = 1; i <= 20; ++i) {
     theirs->call([&, i] {
-      while (!open) sleep_us(100);
+      while (!open) std::this_thread::yield();
       value = i;
     });
     {
@@ -151,7 +150,7 @@ TEST_F(CudaDeviceTest, EventsKeepTimeWhereAsked) {
   auto without = device_->make_event();
   EXPECT_THROW(end->elapsed_ms(*without), std::runtime_error);
   stream->record(*start);
-  stream->call([] { sleep_us(2000); });
+  stream->call([] { spin_for(std::chrono::milliseconds(2)); });
   stream->record(*end);
   end->synchronize();
   EXPECT_GE(end->elapsed_ms(*start), 1.9);
@@ -164,7 +163,7 @@ TEST_F(CudaDeviceTest, CallsKeepTheirOrderAndLetGoOfWhatTheyHold) {
   auto stream = device_->make_stream();
   for (int i = 0; i < 300; ++i) {
     stream->call([&order, i, held] {
-      if (i < 5) sleep_us(300);  // so that many are waiting
+      if (i < 5) be_late(std::chrono::microseconds(300));  // so that many are waiting
       order.push_back(i);
     });
   }
@@ -179,7 +178,7 @@ TEST_F(CudaDeviceTest, AStreamsEndWaitsForItsWork) {
   {
     auto stream = device_->make_stream();
     stream->call([&] {
-      sleep_us(5000);
+      be_late(std::chrono::microseconds(1000));
       done = true;
     });
   }
@@ -212,7 +211,7 @@ TEST_F(CudaDeviceTest, StagersFeedIt) {
           DeviceBatch batch = stager.next(*compute);
           ASSERT_TRUE(batch);
           ASSERT_EQ(host_difference(batch, layout, step), "");
-          compute->call([step] { sleep_us(static_cast<int>(step) % 3 * 150); });
+          compute->call([step] { be_late(std::chrono::microseconds(step % 3 * 150)); });
           compute->copy(seen->data() + static_cast<size_t>(step) * layout.device_bytes(),
                         batch.images(), layout.device_bytes(), CopyKind::device_to_host);
         }

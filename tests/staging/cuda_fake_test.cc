@@ -28,6 +28,7 @@
 #include "tests/staging/feed.h"
 #include "tests/support/fake_cuda.h"
 #include "tests/support/thrown.h"
+#include "tests/support/wait_until.h"
 
 namespace stoker::testing {
 
@@ -390,8 +391,7 @@ TEST_F(CudaFakeTest, AStreamThatItsOwnerDestroyedEndsNoFeed) {
     {
       const DeviceBatch batch = stager.next(*borrowed);
       theirs.call([&, view = DeviceView(batch)] {
-        std::this_thread::sleep_for(
-            std::chrono::milliseconds(20));  // the slot must not be filled yet
+        be_late(std::chrono::microseconds(1000));  // the slot must not be filled yet
         read = difference(view, layout, 0);
       });
       fake_cuda_destroy_others_stream(theirs);
@@ -452,7 +452,7 @@ TEST_F(CudaFakeTest, NoCallRunsAfterAFailureWasSeen) {
   std::atomic<bool> begun{false}, over{false}, second{false};
   stream->call([&] {
     begun = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    be_late(std::chrono::microseconds(1000));
     over = true;
   });
   stream->call([&] { second = true; });
@@ -461,7 +461,7 @@ TEST_F(CudaFakeTest, NoCallRunsAfterAFailureWasSeen) {
   EXPECT_THAT(message_of([&] { stream->synchronize(); }), HasSubstr("cudaErrorIllegalAddress"));
   EXPECT_TRUE(over);
   stream.reset();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  be_late(std::chrono::microseconds(1000));
   EXPECT_FALSE(second);
 }
 

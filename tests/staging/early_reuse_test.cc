@@ -15,6 +15,7 @@
 #include "staging/stager.h"
 #include "tests/staging/feed.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/wait_until.h"
 
 namespace stoker::testing {
 namespace {
@@ -40,11 +41,11 @@ TEST(EarlyReuse, LateCopiesNeverMixBatches) {
             // Slow work: the host is several steps ahead, and the lease has ended long before the
             // read.
             compute->call([&, step, view = DeviceView(batch)] {
-              std::this_thread::sleep_for(std::chrono::microseconds(step % 3 * 150));
+              be_late(std::chrono::microseconds(step % 3 * 150));
               std::string found = difference(view, layout, step);
               if (!found.empty()) wrong.push_back(found);
             });
-            std::this_thread::sleep_for(std::chrono::microseconds(step % 5 * 50));
+            be_late(std::chrono::microseconds(step % 5 * 50));
             ASSERT_EQ(host_difference(batch, layout, step), "");
           }
           compute->synchronize();

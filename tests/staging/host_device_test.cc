@@ -14,11 +14,10 @@
 
 #include "staging/device.h"
 #include "staging/stage_stats.h"
+#include "tests/support/wait_until.h"
 
 namespace stoker {
 namespace {
-
-void wait_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
 // Blocks a stream until it is opened.
 class Gate {
@@ -61,11 +60,13 @@ TEST_F(HostDeviceTest, WorkOfAStreamRunsInOrderAndAfterTheCall) {
   std::vector<int> target(3, 0);
   Gate gate(*stream);
   // More than a stream's queue can hold: wrapping around must not change the order.
-  std::thread opener([&] {
-    wait_ms(5);
+  std::atomic<bool> is_full{false};
+  std::thread opener([&, caller = gettid()] {
+    EXPECT_TRUE(wait_until([&] { return is_full || is_asleep(caller); }));
     gate.open();
   });
   for (int i = 0; i < 3000; ++i) stream->call([&order, i] { order.push_back(i); });
+  is_full = true;
   stream->copy(target.data(), source.data(), sizeof(int) * 3, CopyKind::host_to_device);
   stream->call([&] { order.push_back(target[2]); });
   stream->synchronize();
@@ -129,7 +130,7 @@ TEST_F(HostDeviceTest, WaitMeansTheLastRecordAtTheTimeOfTheCall) {
   auto other = device_->make_stream();
   other->record(*event);  // does not cancel the earlier wait
   event->synchronize();
-  wait_ms(5);
+  be_late(std::chrono::microseconds(1000));
   EXPECT_FALSE(passed);
   gate.open();
   waiter->synchronize();
@@ -190,7 +191,7 @@ TEST_F(HostDeviceTest, DestroyingAStreamWaitsForItsWork) {
   std::atomic<int> ran{0};
   {
     auto stream = device_->make_stream();
-    stream->call([] { wait_ms(5); });
+    stream->call([] { be_late(std::chrono::microseconds(1000)); });
     for (int i = 0; i < 10; ++i) stream->call([&] { ++ran; });
   }
   EXPECT_EQ(ran, 10);
@@ -223,10 +224,10 @@ TEST_F(HostDeviceTest, TimingEventsMeasureTheStream) {
   auto stream = device_->make_stream();
   auto start = device_->make_event(true);
   auto end = device_->make_event(true);
-  for (int ms : {20, 2}) {  // recorded again: the last record counts
+  for (int ms : {8, 2}) {  // recorded again: the last record counts
     int64_t outer_start_ns = steady_now_ns();
     stream->record(*start);
-    stream->call([ms] { wait_ms(ms); });
+    stream->call([ms] { spin_for(std::chrono::milliseconds(ms)); });
     stream->record(*end);
     end->synchronize();
     double outer_ms = static_cast<double>(steady_now_ns() - outer_start_ns) * 1e-6;

@@ -12,6 +12,7 @@
 #include "staging/stager.h"
 #include "tests/staging/feed.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/wait_until.h"
 
 namespace stoker::testing {
 namespace {
@@ -92,8 +93,8 @@ TEST(StagerStop, StoppingTheRingWakesABlockedNext) {
   at_every_step([](Device& device, int slots, Step stop) {
     StoppedFeed feed(device, slots, stop);  // the producer stops there
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
-    std::thread stopper([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::thread stopper([&, consumer = gettid()] {
+      EXPECT_TRUE(wait_until([&] { return is_asleep(consumer); }));
       feed.ring.stop();
     });
     EXPECT_FALSE(feed.stager.next(*feed.compute));

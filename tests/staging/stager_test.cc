@@ -15,11 +15,10 @@
 
 #include "tests/staging/feed.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/wait_until.h"
 
 namespace stoker::testing {
 namespace {
-
-void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
 TEST(Stager, AnyNumberOfSlotsGivesTheSameBatches) {
   for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
@@ -269,7 +268,7 @@ TEST(DeviceBatch, ASlowStreamsBatchIsNotGivenBackTwiceNorForgotten) {
       {
         DeviceBatch batch = stager.next(*slow);
         slow->call([&, view = DeviceView(batch)] {
-          sleep_ms(30);
+          be_late(std::chrono::microseconds(1000));
           right = difference(view, layout, 0) == "";
         });
       }
@@ -299,7 +298,7 @@ TEST(Stager, SlabsLeasedInPlaceMayGoBackInAnyOrder) {
     for (Step i = step; i < step + kLeases; ++i) {
       held.push_back(stager.next(i % 2 == 0 ? *slow : *quick));
     }
-    slow->call([] { sleep_ms(1); });
+    slow->call([] { be_late(std::chrono::microseconds(200)); });
     for (int i = 0; i < kLeases; ++i) {
       EXPECT_EQ(difference(DeviceView(held[static_cast<size_t>(i)]), layout, step + i), "");
     }
@@ -414,7 +413,7 @@ int64_t batches_beside_a_step(int slots, int64_t wanted) {
     compute->call([&] { gate.acquire(); });
   }
   const int64_t deadline_ns = steady_now_ns() + (slots > 1 ? 60'000'000'000 : 20'000'000);
-  while (device.copies() < 1 + wanted && steady_now_ns() < deadline_ns) sleep_ms(1);
+  while (device.copies() < 1 + wanted && steady_now_ns() < deadline_ns) std::this_thread::yield();
   const int64_t copied = device.copies() - 1;
   gate.release();
   while (stager.next(*compute)) {
@@ -436,8 +435,9 @@ TEST(Stager, StatsSayWhoWaitedForWhom) {
   auto compute = device.make_stream();
   PinnedRing ring(device, BatchLayout(small_shape()), 2);
   Stager stager(device, ring, 2, 0, 8);
-  std::thread late([&] {
-    sleep_ms(200);  // long compared with a busy machine's delay before next()
+  std::thread late([&, consumer = gettid()] {
+    EXPECT_TRUE(wait_until([&] { return is_asleep(consumer); }));  // in next()
+    spin_for(std::chrono::milliseconds(2));
     Producer producer(ring, 0, 8);
   });
   stager.next(*compute);
@@ -446,7 +446,7 @@ TEST(Stager, StatsSayWhoWaitedForWhom) {
   EXPECT_GE(starved.input_wait_ns, 1'000'000);
   for (Step step = 1; step < 8; ++step) {
     DeviceBatch batch = stager.next(*compute);
-    sleep_ms(3);
+    spin_for(std::chrono::milliseconds(1));
   }
   late.join();
   StageSnapshot sated = stager.stats().snapshot();

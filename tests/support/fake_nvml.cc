@@ -1,5 +1,6 @@
 // libnvidia-ml.so.1 for the fake GPUs of fake_cuda_driver.cc: the second one's link has slowed
 // down, and it does not report how busy it is.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -7,6 +8,7 @@
 namespace {
 int fake_devices[2] = {0, 1};
 constexpr int kNotSupported = 3;
+std::atomic<int> readings = 0;
 }  // namespace
 
 extern "C" {
@@ -60,6 +62,7 @@ int nvmlDeviceGetName(void*, char* name, unsigned length) {
 }
 int nvmlDeviceGetUtilizationRates(void* device, unsigned* gpu_and_memory) {
   if (*static_cast<int*>(device) == 1) return kNotSupported;
+  ++readings;
   gpu_and_memory[0] = 87;
   gpu_and_memory[1] = 40;
   return 0;
@@ -82,4 +85,6 @@ int nvmlDeviceGetPcieThroughput(void*, int counter, unsigned* kilobytes) {
   *kilobytes = counter == 1 ? 1000 : 20;
   return 0;
 }
+// How often somebody has begun to read what the GPUs do.
+int fake_nvml_readings() { return readings; }
 }

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/wait_until.h"
 #include "tests/tools/cli_harness.h"
 #include "tools/command/command.h"
 #include "tools/live/metrics_server.h"
@@ -245,6 +246,7 @@ TEST(MetricsServer, HasNoTimeForSlowClients) {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::atomic<bool> ended{false};
+  std::atomic<int> sent{0};
   std::thread dribble;
   const auto begin = std::chrono::steady_clock::now();
   {
@@ -252,12 +254,11 @@ TEST(MetricsServer, HasNoTimeForSlowClients) {
     address.sin_port = htons(static_cast<uint16_t>(server.port()));
     ASSERT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     dribble = std::thread([&] {
-      for (int i = 0; i < 600 && !ended; ++i) {
-        send(client, "G", 1, MSG_NOSIGNAL);
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      for (int i = 0; i < 600 && !ended; ++i, be_late(std::chrono::microseconds(1000))) {
+        sent += send(client, "G", 1, MSG_NOSIGNAL) == 1;
       }
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the request is being read
+    EXPECT_TRUE(wait_until([&] { return sent > 2; }));  // the request is being read
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
   ended = true;
@@ -269,6 +270,7 @@ TEST(MetricsServer, HasNoTimeForSlowClients) {
 TEST(MetricsServer, AnswersBesideFiveHundredIdleConnections) {
   rlimit files{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit before = files;
   files.rlim_cur = std::max<rlim_t>(files.rlim_cur, std::min<rlim_t>(files.rlim_max, 4096));
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
   const MetricsServer server(0, some_text, kPatient);
@@ -281,6 +283,8 @@ TEST(MetricsServer, AnswersBesideFiveHundredIdleConnections) {
   for (const Connection& each : idle) ASSERT_TRUE(each.is_open_and_silent());
   idle.front().ask("ics HTTP/1.1\r\n\r\n");  // it was not dropped
   EXPECT_THAT(idle.front().all(), HasSubstr("a_total 1\n"));
+  idle.clear();
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(MetricsServer, AnswersBesideOneThatDoesNotTakeItsAnswer) {

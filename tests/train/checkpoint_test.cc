@@ -12,6 +12,7 @@
 
 #include "pipeline/durable_file.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/wait_until.h"
 #include "train/checkpoint/json.h"
 #include "train/checkpoint/safetensors.h"
 
@@ -226,6 +227,18 @@ TEST(Checkpoint, MoreWeightsThanTheFileHoldsAreRefusedFirst) {
   }
 }
 
+// Of all files, with their sizes, while another process writes them.
+std::string names_in(const std::string& folder) {
+  std::string names;
+  std::error_code gone;
+  for (fs::recursive_directory_iterator entry(folder, gone), end; entry != end;
+       entry.increment(gone)) {
+    const auto bytes = fs::file_size(entry->path(), gone);
+    names += entry->path().string() + (gone ? "" : " " + std::to_string(bytes)) + "\n";
+  }
+  return names;
+}
+
 // A writer is killed repeatedly at different moments: the checkpoint that is found must be complete
 // and not older than the last published one.
 TEST(Checkpoint, KilledWhileWriting) {
@@ -238,12 +251,16 @@ TEST(Checkpoint, KilledWhileWriting) {
     if (child == 0) {
       for (int64_t step = newest + 1;; ++step) save(folder.path(), step, 2);
     }
-    usleep(3000 + 31000 * round);
-    // On a busy machine no write may have finished yet: the last round waits for one.
+    // The later the round, the more changes of the folder are seen first; the last one waits until
+    // a checkpoint is complete.
+    std::string last = names_in(folder.path());
+    for (int changes = 0; changes < 2 * round; ++changes) {
+      ASSERT_TRUE(wait_until([&] { return names_in(folder.path()) != last; }));
+      last = names_in(folder.path());
+    }
     const std::string before = newest_checkpoint(folder.path());
-    for (int wait = 0; round == 13 && newest == 1 && wait < 6000; ++wait) {
-      if (newest_checkpoint(folder.path()) != before) break;
-      usleep(10000);
+    if (round == 13 && newest == 1) {
+      ASSERT_TRUE(wait_until([&] { return newest_checkpoint(folder.path()) != before; }));
     }
     kill(child, SIGKILL);
     int status = 0;

@@ -15,6 +15,7 @@
 #include "staging/mutex.h"
 #include "tests/support/one_core.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/wait_until.h"
 #include "tests/train/run_fixture.h"
 #include "train/evaluate.h"
 #include "train/model/models.h"
@@ -185,7 +186,7 @@ class WatchedSource final : public ForwardingSource {
       readers_.insert(std::this_thread::get_id());
     }
     // So that the other workers, if there are any, get their turn.
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    be_late(std::chrono::microseconds(100));
     return source_.read(id, buffer, bytes);
   }
   bool read_cached(SampleId, std::vector<uint8_t>&, std::span<const uint8_t>&) const override {

@@ -16,6 +16,7 @@
 
 #include "staging/device_list.h"
 #include "staging/normalise.h"
+#include "tests/support/wait_until.h"
 #include "train/collective/cuda/collective.h"
 #include "train/collective/device_norm_exchange.h"
 
@@ -103,9 +104,7 @@ class CollectiveHarness {
       const int64_t count = numbers_of(step);
       const size_t bytes = static_cast<size_t>(count) * sizeof(float);
       for (int64_t i = 0; i < count; ++i) values[step * kCount + i] = value_of(step, rank, 0, i);
-      stream->call([step, rank] {
-        std::this_thread::sleep_for(std::chrono::microseconds((step + rank) % 4 * 150));
-      });
+      stream->call([step, rank] { be_late(std::chrono::microseconds((step + rank) % 4 * 150)); });
       stream->copy(norms.place(rank, count), values + step * kCount, bytes,
                    CopyKind::host_to_device);
       const DeviceNormExchange::Numbers all = norms.meet(rank, step);
@@ -158,7 +157,7 @@ class CollectiveHarness {
       for (int piece = pieces - 1; piece >= 0; --piece) {
         const BufferRange range{kCount * piece / pieces, kCount * (piece + 1) / pieces};
         stream->call([step, rank, piece] {
-          std::this_thread::sleep_for(std::chrono::microseconds((step + rank + piece) % 4 * 150));
+          be_late(std::chrono::microseconds((step + rank + piece) % 4 * 150));
         });
         for (int part = 0; part < parts; ++part) {
           const int64_t at = part * kCount + range.begin;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tests/support/fake_device.h"
+#include "tests/support/wait_until.h"
 #include "tests/train/device_fixture.h"
 #include "train/collective/device.h"
 #include "train/device/buckets.h"
@@ -122,15 +123,13 @@ struct Replicas {
         collective.ranges()->start(rank, engine.gradient_buffers(), engine.reduced_gradients(),
                                    range);
         engine.stream()->call([range, rank] {  // delays the next bucket differently per rank
-          const auto late = std::chrono::milliseconds((range.begin / 128 + rank) % 3);
-          std::this_thread::sleep_for(late);
+          be_late(std::chrono::microseconds((range.begin / 128 + rank) % 3 * 300));
         });
       }));
     }
     for (int step = 0; step < kBucketSteps; ++step) {
-      engine.stream()->call([step, rank] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(step % 2 == rank ? 4 : 0));
-      });
+      engine.stream()->call(
+          [step, rank] { be_late(std::chrono::microseconds(step % 2 == rank ? 1000 : 0)); });
       engine.forward_backward(batches[static_cast<size_t>(rank * kBucketSteps + step)].rows());
       if (bucket_bytes > 0) {
         collective.ranges()->finish(rank);

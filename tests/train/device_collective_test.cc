@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/fake_device.h"
+#include "tests/support/wait_until.h"
 #include "train/collective/device.h"
 
 namespace stoker {
@@ -59,7 +60,7 @@ std::string run_loop(FakeDevice& device, Stream& stream, Collective& collective,
     for (int piece = pieces - 1; piece >= 0; --piece) {
       const BufferRange range{count * piece / pieces, count * (piece + 1) / pieces};
       stream.call([&, step, range, piece] {
-        std::this_thread::sleep_for(std::chrono::microseconds((step + rank + piece) % 4 * 100));
+        be_late(std::chrono::microseconds((step + rank + piece) % 4 * 100));
         for (int p = 0; p < parts; ++p) {
           for (int64_t i = range.begin; i < range.end; ++i)
             part[static_cast<size_t>(p)][i] = value_of(step, rank, p, i);
@@ -201,7 +202,7 @@ class ServedReplicas {
       for (int piece = pieces_ - 1; piece >= 0; --piece) {
         const BufferRange range{count_ * piece / pieces_, count_ * (piece + 1) / pieces_};
         stream->call([&, step, range, piece] {
-          std::this_thread::sleep_for(std::chrono::microseconds((step + rank + piece) % 4 * 100));
+          be_late(std::chrono::microseconds((step + rank + piece) % 4 * 100));
           for (int part = 0; part < parts_; ++part) {
             float* to = floats_of(memory[static_cast<size_t>(part)]);
             for (int64_t i = range.begin; i < range.end; ++i) to[i] = value_of(step, rank, part, i);
@@ -289,12 +290,14 @@ TEST(DeviceCollective, AbortWakesThoseThatWait) {
       make_staged_collective(replicas, make_host_collective(2)),
       make_push_to_device({replicas[0], 1, 100}, replicas, sum_buffers_on_host)};
   for (const auto& collective : collectives) {
+    std::atomic<pid_t> waiter = 0;
     std::thread waiting([&] {
+      waiter = gettid();
       const float* part = values;
       EXPECT_THROW(collective->all_reduce(0, std::span(&part, 1), std::span(values, 100)),
                    std::runtime_error);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_TRUE(wait_until([&] { return waiter > 0 && is_asleep(waiter); }));
     collective->abort();
     waiting.join();
   }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tests/support/wait_until.h"
 #include "tests/train/device_fixture.h"
 #include "train/device/engine.h"
 #include "train/model/models.h"
@@ -158,7 +159,7 @@ TEST(DeviceEngineTest, NothingWaitsForTheDeviceUntilMetricsAreAsked) {
   ASSERT_LT(lag, Engine::kMetricsKept);
   for (int step = 0; step <= lag; ++step) device_step(*engine, batch);  // returns: nothing waits
   std::jthread opener([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    be_late(std::chrono::microseconds(1000));
     gate.release();
   });
   double last = std::numeric_limits<double>::infinity();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/fake_device.h"
+#include "tests/support/wait_until.h"
 #include "tests/train/ranks_fixture.h"
 
 namespace stoker {
@@ -71,18 +72,18 @@ TEST_P(DeviceNormExchangeOn, GivesAllRanksTheNumbersOfAllInEachRound) {
       const int64_t count = 1 + round % 7;
       float* own = all.exchange().place(rank, count);
       all.stream(rank).call([=] {
-        if ((rank + round) % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(150));
+        if ((rank + round) % 3 == 0) be_late(std::chrono::microseconds(150));
         for (int64_t i = 0; i < count; ++i) own[i] = number(rank, round, i);
       });
       const auto [floats, stride] = all.exchange().meet(rank, round);
       // Numbers that nobody gets, longer than those of the next round, come before these are read.
       float* unused = all.exchange().place(rank, 7);
       all.stream(rank).call([=] {
-        if ((rank + round) % 3 == 2) std::this_thread::sleep_for(std::chrono::microseconds(150));
+        if ((rank + round) % 3 == 2) be_late(std::chrono::microseconds(150));
         std::fill_n(unused, 7, -1.0f);
       });
       all.stream(rank).call([=, floats = floats, stride = stride, &wrong, &read] {
-        if ((rank + round) % 3 == 1) std::this_thread::sleep_for(std::chrono::microseconds(150));
+        if ((rank + round) % 3 == 1) be_late(std::chrono::microseconds(150));
         for (int other = 0; other < ranks; ++other) {
           for (int64_t i = 0; i < count; ++i) {
             wrong += floats[other * stride + i] != number(other, round, i);
@@ -120,7 +121,7 @@ TEST(DeviceNormExchange, KeepsItsMemoryUntilAllHaveReadIt) {
       all.stream(rank).call([=] { *own = number(rank, 1, 0); });
       const DeviceNormExchange::Numbers got = all.exchange().meet(rank, 1);
       all.stream(rank).call([=, &right] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        be_late(std::chrono::microseconds(1000));
         right += got.floats[0] == number(0, 1, 0) && got.floats[got.stride] == number(1, 1, 0);
       });
     });

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/wait_until.h"
 #include "tests/train/device_fixture.h"
 #include "tests/train/sync_norm_fixture.h"
 #include "train/model/models.h"
@@ -289,7 +290,7 @@ TEST_P(DeviceStepsTest, NothingWaitsForTheDeviceUntilMetricsAreAsked) {
     apply(*engine, {});
   }
   std::jthread opener([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    be_late(std::chrono::microseconds(1000));
     gate.release();
   });
   EXPECT_EQ(engine->step_metrics().weight_sum, 6);

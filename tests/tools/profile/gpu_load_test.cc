@@ -1,6 +1,7 @@
 // What the GPUs did in a profiled run: from made-up readings, from a fake driver, and without one.
 #include "tools/profile/gpu_load.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "staging/stage_stats.h"
+#include "tests/support/wait_until.h"
 #include "tools/profile/report.h"
 
 namespace stoker {
@@ -150,8 +152,14 @@ TEST(GpuSampler, IsNoThreadWithoutADriver) {
 #ifdef STOKER_FAKE_CUDA_DIR
 TEST(GpuSampler, ReadsUntilItIsFinished) {
   const int64_t begin = steady_now_ns();
-  GpuSampler sampler(STOKER_FAKE_CUDA_DIR "/libnvidia-ml.so.1");
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  constexpr char kLibrary[] = STOKER_FAKE_CUDA_DIR "/libnvidia-ml.so.1";
+  void* const library = dlopen(kLibrary, RTLD_NOW);
+  ASSERT_NE(library, nullptr);
+  const auto begun = reinterpret_cast<int (*)()>(dlsym(library, "fake_nvml_readings"));
+  ASSERT_NE(begun, nullptr);
+  const int before = begun();
+  GpuSampler sampler(kLibrary);
+  EXPECT_TRUE(wait_until([&] { return begun() > before + 2; }));
   const GpuReadings readings = sampler.finish();
   EXPECT_EQ(readings.no_gpus, "");
   ASSERT_GE(readings.readings.size(), 2u);
@@ -164,6 +172,7 @@ TEST(GpuSampler, ReadsUntilItIsFinished) {
     EXPECT_EQ(reading.gpus[0].busy_percent, 87);
     last = reading.end_ns;
   }
+  dlclose(library);
 }
 #endif
 
