@@ -1,9 +1,11 @@
 // The emulator's execution of a kernel: block after block in a shuffled order, with a block's
 // threads as coroutines.
 #include <cuda_runtime_api.h>
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -30,28 +32,37 @@ uint3 place_of(unsigned thread) {
   return {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / blockDim.x / blockDim.y};
 }
 
+// A coroutine with its stack, which runs a block's thread after another's. Where it goes on is kept
+// by _setjmp(), which asks nothing of the system, as swapcontext() does.
+struct Fiber {
+  std::unique_ptr<std::byte[]> stack;
+  jmp_buf place{};
+  bool started = false, done = false;  // in this block
+};
+thread_local std::vector<Fiber> fibers;
+
 // The threads of one block, as coroutines of the calling thread.
 class Block {
  public:
   explicit Block(const std::function<void()>& thread)
-      : body_(thread), threads_(threads_of(blockDim)), fibers_(threads_), order_(threads_) {
+      : body_(thread), threads_(threads_of(blockDim)), order_(threads_) {
+    if (fibers.size() < threads_) fibers.resize(threads_);
+    for (unsigned i = 0; i < threads_; ++i) fibers[i].started = fibers[i].done = false;
     std::iota(order_.begin(), order_.end(), 0u);
   }
 
   void run() {
     current_ = this;
-    start(0);
     resume(0);
-    if (fibers_[0].done) {  // then no thread may use a barrier, and plain calls suffice
+    if (fibers[0].done) {  // then no thread may use a barrier, and plain calls suffice
       for (running_ = 1; running_ < threads_; ++running_) {
         threadIdx = place_of(running_);
         body_();
       }
     } else {
       for (unsigned thread = 1; thread < threads_; ++thread) {
-        start(thread);
         resume(thread);
-        if (fibers_[thread].done) broken("a thread ended while others wait for it");
+        if (fibers[thread].done) broken("a thread ended while others wait for it");
       }
       while (!all_done()) take_turns();
     }
@@ -60,9 +71,9 @@ class Block {
 
   // Ends a thread's turn; its next turn begins when all others have reached the barrier.
   void meet() {
-    Fiber& fiber = fibers_[running_];
+    Fiber& fiber = fibers[running_];
     if (!fiber.started) broken("a thread waits for others that ended without waiting");
-    swapcontext(&fiber.context, &main_);
+    if (_setjmp(fiber.place) == 0) _longjmp(main_, 1);
   }
 
   static Block& current() {
@@ -70,41 +81,38 @@ class Block {
     return *current_;
   }
 
-  std::vector<int64_t> said = std::vector<int64_t>(1024);
+  std::array<int64_t, 1024> said{};
   unsigned running() const { return running_; }
   unsigned threads() const { return threads_; }
 
  private:
   static constexpr size_t kStackBytes = 64 << 10;
-  struct Fiber {
-    ucontext_t context{};
-    std::unique_ptr<std::byte[]> stack;
-    bool started = false, done = false;
-  };
 
   static void enter() {
-    Block& block = current();
-    block.body_();
-    Fiber& fiber = block.fibers_[block.running_];
-    fiber.done = true;
-    swapcontext(&fiber.context, &block.main_);
-  }
-
-  void start(unsigned thread) {
-    Fiber& fiber = fibers_[thread];
-    fiber.stack.reset(new std::byte[kStackBytes]);
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, &Block::enter, 0);
-    fiber.started = true;
+    for (;;) {  // each time for another block
+      Block& block = current();
+      block.body_();
+      Fiber& fiber = fibers[block.running_];
+      fiber.done = true;
+      if (_setjmp(fiber.place) == 0) _longjmp(block.main_, 1);
+    }
   }
 
   void resume(unsigned thread) {
     running_ = thread;
     threadIdx = place_of(thread);
-    swapcontext(&main_, &fibers_[thread].context);
+    Fiber& fiber = fibers[thread];
+    fiber.started = true;
+    if (_setjmp(main_) != 0) return;  // its turn is over
+    if (fiber.stack) _longjmp(fiber.place, 1);
+    fiber.stack.reset(new std::byte[kStackBytes]);
+    ucontext_t context{};
+    getcontext(&context);
+    context.uc_stack.ss_sp = fiber.stack.get();
+    context.uc_stack.ss_size = kStackBytes;
+    context.uc_link = nullptr;
+    makecontext(&context, &Block::enter, 0);
+    setcontext(&context);
   }
 
   void take_turns() {
@@ -117,17 +125,16 @@ class Block {
 
   bool all_done() const {
     size_t done = 0;
-    for (const Fiber& fiber : fibers_) done += fiber.done ? 1 : 0;
-    if (done != 0 && done != fibers_.size()) broken("a thread ended while others wait for it");
+    for (unsigned i = 0; i < threads_; ++i) done += fibers[i].done ? 1 : 0;
+    if (done != 0 && done != threads_) broken("a thread ended while others wait for it");
     return done != 0;
   }
 
   static thread_local Block* current_;
   const std::function<void()>& body_;
   const unsigned threads_;
-  std::vector<Fiber> fibers_;
   std::vector<unsigned> order_;
-  ucontext_t main_{};
+  jmp_buf main_{};
   unsigned running_ = 0;
   uint64_t seed_ = 1;
 };
