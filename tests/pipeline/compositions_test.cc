@@ -10,11 +10,10 @@
 
 #include "pipeline/source/listed_source.h"
 #include "pipeline/source/synthetic_source.h"
+#include "tests/support/format_maker.h"
 #include "tests/support/mds_maker.h"
-#include "tests/support/parquet_maker.h"
 #include "tests/support/source_contents.h"
 #include "tests/support/temp_folder.h"
-#include "tests/support/tfrecord_maker.h"
 
 namespace stoker::testing {
 namespace {
@@ -85,65 +84,20 @@ Composition composed_tar(const TempFolder& data, bool has_targets) {
   return opened("tar", path, fields, [](int i) { return "a.tar/" + model_key(i) + ".ppm"; });
 }
 
-std::string plain_float(float value) {
-  return {reinterpret_cast<const char*>(&value), sizeof(value)};
-}
-
-Composition in_parquet(const TempFolder& data, bool has_targets) {
-  MadeColumn images, labels, ages, softs;
-  images.names = {"image", "bytes"};
-  labels.names = {"label"};
-  ages.names = {"age"};
-  softs.names = {"soft", "list", "element"};
-  labels.type = ages.type = kMadeInt64;
-  softs.type = kMadeFloat;
-  softs.repeated_at = {1};
+Composition in_format(const TempFolder& data, const char* name, bool has_targets) {
+  const MadeFormat& format = made_format(name);
+  std::vector<MadeSample> samples;
   for (int i = 0; i < kModelSamples; ++i) {
-    images.values.push_back(plain_bytes(model_file(i)));
-    labels.values.push_back(plain_int64(static_cast<uint64_t>(label_of(i))));
-    ages.values.push_back(plain_int64(static_cast<uint64_t>(model_age(i))));
-    softs.lists.emplace_back();
-    for (const float value : model_soft(i)) softs.lists.back().push_back(plain_float(value));
-  }
-  const MadeParquet file{
-      .columns = {images, labels, ages, softs}, .rows_per_group = 8, .rows_per_page = 3};
-  const std::string path = data.write("parquet/a.parquet", file.bytes());
-  const auto fields = has_targets ? with_fields({"age", "soft"}) : with_fields({});
-  return opened("Parquet", path, fields, [](int i) { return "a.parquet#" + std::to_string(i); });
-}
-
-Composition in_tfrecord(const TempFolder& data, bool has_targets) {
-  std::string file;
-  for (int i = 0; i < kModelSamples; ++i) {
-    file += make_record(make_example({{"image/encoded", bytes_feature({model_file(i)})},
-                                      {"image/class/label", int64_feature({label_of(i)})},
-                                      {"age", int64_feature({model_age(i)})},
-                                      {"soft", float_feature(model_soft(i))}}));
-  }
-  const std::string path = data.write("tfrecord/a.tfrecord", file);
-  const auto fields = has_targets ? with_fields({"age", "soft"}) : with_fields({});
-  return opened("TFRecord", path, fields, [](int i) { return "a.tfrecord#" + std::to_string(i); });
-}
-
-Composition composed_mds(const TempFolder& data, bool has_targets) {
-  const std::vector<MadeMdsColumn> columns = {{"image", "jpeg"},
-                                              {"label", "int", 8},
-                                              {"age", "int64", 8},
-                                              {"soft", "ndarray:float32:3", 12}};
-  std::vector<std::string> samples;
-  for (int i = 0; i < kModelSamples; ++i) {
-    std::string soft;
-    for (const float value : model_soft(i)) soft += plain_float(value);
     samples.push_back(
-        mds_sample(columns, {model_file(i), mds_number(static_cast<uint64_t>(label_of(i)), 8),
-                             mds_number(static_cast<uint64_t>(model_age(i)), 8), soft}));
+        {model_key(i), model_file(i), int64_t{label_of(i)}, model_age(i), model_soft(i)});
   }
-  const std::string shard = mds_shard(mds_settings(columns), samples);
-  data.write("mds/shard.00000.mds", shard);
-  data.write("mds/index.json", mds_index({{"shard.00000.mds", std::ssize(shard)}}));
-  const auto fields = has_targets ? with_fields({"age", "soft"}) : with_fields({});
-  return opened("MDS", data.path() + "/mds", fields,
-                [](int i) { return "shard.00000.mds#" + std::to_string(i); });
+  const std::string file = format.file_name("a"), content = format.make(samples);
+  const std::string folder = std::string(name) + "/";
+  data.write(folder + file, content);
+  data.write(folder + "index.json", mds_index({{file, std::ssize(content)}}));
+  const auto fields = has_targets ? with_fields(format.targets) : with_fields({});
+  return opened(name, data.path() + "/" + name, fields,
+                [&](int i) { return file + "#" + std::to_string(i); });
 }
 
 Composition in_list(const TempFolder& data, bool has_targets) {
@@ -205,16 +159,18 @@ INSTANTIATE_TEST_SUITE_P(
         CompositionKind{"Tar", [](const TempFolder& data) { return composed_tar(data, false); }},
         CompositionKind{"TarWithTargets",
                         [](const TempFolder& data) { return composed_tar(data, true); }},
-        CompositionKind{"Parquet", [](const TempFolder& data) { return in_parquet(data, false); }},
+        CompositionKind{"Parquet",
+                        [](const TempFolder& data) { return in_format(data, "Parquet", false); }},
         CompositionKind{"ParquetWithTargets",
-                        [](const TempFolder& data) { return in_parquet(data, true); }},
+                        [](const TempFolder& data) { return in_format(data, "Parquet", true); }},
         CompositionKind{"Tfrecord",
-                        [](const TempFolder& data) { return in_tfrecord(data, false); }},
+                        [](const TempFolder& data) { return in_format(data, "Tfrecord", false); }},
         CompositionKind{"TfrecordWithTargets",
-                        [](const TempFolder& data) { return in_tfrecord(data, true); }},
-        CompositionKind{"Mds", [](const TempFolder& data) { return composed_mds(data, false); }},
+                        [](const TempFolder& data) { return in_format(data, "Tfrecord", true); }},
+        CompositionKind{"Mds",
+                        [](const TempFolder& data) { return in_format(data, "Mds", false); }},
         CompositionKind{"MdsWithTargets",
-                        [](const TempFolder& data) { return composed_mds(data, true); }},
+                        [](const TempFolder& data) { return in_format(data, "Mds", true); }},
         CompositionKind{"List", [](const TempFolder& data) { return in_list(data, false); }},
         CompositionKind{"ListWithTargets",
                         [](const TempFolder& data) { return in_list(data, true); }},

@@ -225,7 +225,6 @@ TEST(Tar, ImagesAreNotRead) {
 }
 
 TEST(TarErrors, WhatIsNoTar) {
-  EXPECT_EQ(tar_error(""), "a.tar: at byte 0: the file is empty");
   const auto packed = [](const std::string& start) { return tar_error(start + tar_end()); };
   EXPECT_EQ(packed("\x1f\x8b"),
             "a.tar: at byte 0: compressed with gzip: unpack it; only plain tar can be read at "
