@@ -2,14 +2,16 @@
 // without it.
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <random>
 
+#include "pipeline/decoded_samples.h"
+#include "pipeline/durable_file.h"
 #include "tests/pipeline/decoded_cache_support.h"
 #include "tests/support/child_test.h"
 
@@ -31,6 +33,22 @@ TEST(DecodedCacheProcess, FeedsEpochs) {
   feed_rows(*source, kSmall, cache, std::atof(std::getenv(kDecodedEpochs)), 2);
 }
 
+class WatchedFile {
+ public:
+  explicit WatchedFile(const std::string& path) : events_(inotify_init1(IN_CLOEXEC)) {
+    EXPECT_GE(inotify_add_watch(events_, path.c_str(), IN_MODIFY), 0);
+  }
+  ~WatchedFile() { close(events_); }
+  // Since it was watched, or since what the last call has seen.
+  void wait_for_change() const {
+    char events[4096];
+    EXPECT_GT(::read(events_, events, sizeof events), 0);
+  }
+
+ private:
+  const int events_;
+};
+
 class DecodedCacheProcessesTest : public ::testing::Test {
  protected:
   static constexpr int kSamples = 800;
@@ -46,19 +64,18 @@ class DecodedCacheProcessesTest : public ::testing::Test {
     return std::make_shared<DecodedCache>(
         DecodedCacheOptions{pictures_.cache_folder(), kDecodedBytes});
   }
-  // How many pictures have a seal, in the one data set that the folder has.
-  int64_t sealed() const {
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(pictures_.cache_folder(), error)) {
-      std::ifstream file(entry.path() / "seals", std::ios::binary);
-      const std::string bytes(std::istreambuf_iterator<char>(file), {});
-      int64_t count = 0;
-      for (size_t at = 0; at + 8 <= bytes.size(); at += 8) {
-        count += bytes.substr(at, 8) != std::string(8, '\0');
-      }
-      return count;
+  // Where the one data set's seals are; it makes them.
+  std::string seals() const {
+    return cache()->open(*pictures_.open(), kSmall.spec(), {})->stats().folder + "/seals";
+  }
+  // How many pictures have one.
+  static int64_t count_seals(const std::string& path) {
+    const std::string bytes = read_whole_file(path);
+    int64_t count = 0;
+    for (size_t at = 0; at + 8 <= bytes.size(); at += 8) {
+      count += bytes.substr(at, 8) != std::string(8, '\0');
     }
-    return 0;
+    return count;
   }
 
   PictureFolder pictures_;
@@ -81,6 +98,8 @@ TEST_F(DecodedCacheProcessesTest, KillsAtAnyMomentLeaveItRight) {
   constexpr int kKills = 40;
   const auto source = pictures_.open();
   const FedRows plain = feed_rows(*source, kSmall, nullptr, 1, 2);
+  const std::string path = seals();
+  const WatchedFile watched(path);
   std::mt19937 random(5);
   int kills = 0;
   int64_t before = 0;
@@ -88,16 +107,12 @@ TEST_F(DecodedCacheProcessesTest, KillsAtAnyMomentLeaveItRight) {
     const pid_t child = start(1'000'000);
     // It is killed in the midst of its work: so many pictures after its first one.
     const int64_t until = before + 1 + static_cast<int64_t>(random() % 16);
-    int status = 0;
-    while (sealed() < until) {
-      ASSERT_EQ(waitpid(child, &status, WNOHANG), 0) << "it has ended";
-      usleep(200);
-    }
+    while (count_seals(path) < until) watched.wait_for_change();
     kill(child, SIGKILL);
-    status = wait_for_child(child);
+    const int status = wait_for_child(child);
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     ++kills;
-    const int64_t now = sealed();
+    const int64_t now = count_seals(path);
     EXPECT_GE(now, before);
     before = now;
   }

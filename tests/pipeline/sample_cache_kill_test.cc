@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <random>
 
@@ -87,22 +88,24 @@ TEST_F(SampleCacheProcessesTest, KillsAtAnyMomentLeaveItRight) {
   constexpr int kKills = 60;
   std::mt19937 random(5);
   int64_t most = 0;
+  std::atomic<pid_t> child = 0;
+  std::atomic<int64_t> requests_left = 0;
+  server_.set_script([&](const SeenRequest&) {
+    if (--requests_left < 0 && child > 0) kill(child, SIGKILL);
+    return Fault{};
+  });
   for (int kill_number = 0; kill_number < kKills; ++kill_number) {
-    const pid_t child = start(1'000'000, random());
     // It is killed in the midst of its work: so many requests after its first one.
-    const int64_t until = server_.requests() + 1 + static_cast<int64_t>(random() % 60);
-    int status = 0;
-    while (server_.requests() < until) {
-      ASSERT_EQ(waitpid(child, &status, WNOHANG), 0) << "it has ended";
-      usleep(200);
-    }
-    kill(child, SIGKILL);
-    status = wait_for_child(child);
+    requests_left = static_cast<int64_t>(random() % 60);
+    child = start(1'000'000, random());
+    const int status = wait_for_child(child);
+    child = 0;
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     const int64_t kept = right_samples();
     EXPECT_GE(kept, most);
     most = std::max(most, kept);
   }
+  server_.set_script({});
   EXPECT_GT(most, 100);
   const auto window = data_.window(options());
   data_.read_epochs(*window, 2);  // compares every byte

@@ -1,12 +1,8 @@
-// The file of seek indexes: written completely or not at all, found by names, ignored when damaged;
-// a Loader delivers the same with it and without it.
+// The file of seek indexes: found by names; a Loader delivers the same with it and without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "decode/jpeg/seek_index.h"
 #include "pipeline/seek_index/writer.h"
@@ -20,17 +16,6 @@ using ::testing::HasSubstr;
 using Bytes = std::vector<uint8_t>;
 
 constexpr int64_t kFileSamples = 24;
-
-Bytes read_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_bytes(const std::string& path, const Bytes& bytes) {
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-}
 
 // Writes the indexes of every sample except the last, whose file came later.
 void write_indexes(const Source& source, const std::string& path) {
@@ -109,29 +94,6 @@ TEST_F(SeekIndexFileTest, GivesBackWhatWasWritten) {
     }
   }
   EXPECT_TRUE(file->read("name100", buffer).index.empty());
-}
-
-TEST_F(SeekIndexFileTest, IsLeftAloneWhenDamaged) {
-  write_indexes(*source_, path_);
-  const Bytes good = read_bytes(path_);
-  std::string problem;
-  Bytes buffer;
-  for (size_t at = 0; at < good.size(); at += at % 5 + 1) {
-    Bytes bad = good;
-    bad[at] ^= static_cast<uint8_t>(1u << at % 8);
-    write_bytes(path_, bad);
-    const auto file = SeekIndexFile::open(path_, problem);
-    const bool is_index =
-        at >= sizeof(SeekFileHeader) && at < good.size() - 16 * (kFileSamples - 1);
-    ASSERT_EQ(file != nullptr, is_index) << at;
-    if (!file) continue;
-    for (SampleId id = 0; id < kFileSamples; ++id) file->read(source_->name(id), buffer);
-  }
-  for (size_t length = 0; length < good.size(); length += 1 + length / 50) {
-    write_bytes(path_, Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(length)));
-    EXPECT_EQ(SeekIndexFile::open(path_, problem), nullptr);
-    EXPECT_THAT(problem, HasSubstr("damaged"));
-  }
   EXPECT_EQ(SeekIndexFile::open(folder_.path(), problem), nullptr);
   EXPECT_NE(problem, "");
 }
@@ -197,30 +159,6 @@ TEST_F(SeekIndexFileTest, ItsMemoryIsPlanned) {
     return feed.loader().memory_plan().total_bytes();
   };
   EXPECT_GE(plan(path_), plan("off") + 16 * (kFileSamples - 1));
-}
-
-// Imitates a full disk within one process: no file may grow beyond 64 KiB.
-TEST_F(SeekIndexFileTest, AFullDiskIsOneErrorAndLeavesTheOldFile) {
-  write_indexes(*source_, path_);
-  const Bytes before = read_bytes(path_);
-  rlimit limit;
-  getrlimit(RLIMIT_FSIZE, &limit);
-  const rlimit small{1 << 16, limit.rlim_max};
-  const auto handler = signal(SIGXFSZ, SIG_IGN);
-  setrlimit(RLIMIT_FSIZE, &small);
-  std::string message;
-  try {
-    SeekIndexWriter writer(path_);
-    for (int i = 0; i < 3000; ++i) writer.add(std::to_string(i), {{}, Bytes(1000)});
-    writer.finish();
-  } catch (const std::runtime_error& error) {
-    message = error.what();
-  }
-  setrlimit(RLIMIT_FSIZE, &limit);
-  signal(SIGXFSZ, handler);
-  EXPECT_THAT(message, HasSubstr("cannot write " + path_ + ": "));
-  EXPECT_EQ(read_bytes(path_), before);
-  EXPECT_EQ(files_in(folder_.path() + "/seek"), 1u);
 }
 
 TEST_F(SeekIndexFileTest, WhereNothingCanBeWrittenIsOneError) {

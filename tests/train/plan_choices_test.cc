@@ -5,10 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <filesystem>
 #include <limits>
-#include <thread>
 
 #include "pipeline/durable_file.h"
 #include "tests/support/temp_folder.h"
@@ -184,16 +182,6 @@ TEST_F(PlanChoicesTest, ACompiledPlanIsKeptForItsQuestionAndName) {
   EXPECT_EQ(open().compiled("head", "eng3"), std::nullopt);
   EXPECT_EQ(open("").compiled("stem", "eng3"), std::nullopt);
   EXPECT_THAT(said_, IsEmpty());
-  const fs::path file = fs::directory_iterator(folder_.path() + "/cache")->path();
-  const std::string sound = read_whole_file(file);
-  for (size_t i = 0; i < sound.size(); ++i) {
-    std::string damaged = sound;
-    damaged[i] = static_cast<char>(damaged[i] ^ 1);
-    folder_.write("cache/" + file.filename().string(), damaged);
-    EXPECT_EQ(open().compiled("stem", "eng3"), std::nullopt) << i;
-    folder_.write("cache/" + file.filename().string(), sound.substr(0, i));
-    EXPECT_EQ(open().compiled("stem", "eng3"), std::nullopt) << i;
-  }
 }
 
 // Two lines with the same checksum would share a file, so the file names its line.
@@ -219,28 +207,6 @@ class PlanFileTest : public PlanChoicesTest {
  protected:
   void SetUp() override { add_plan_lines(path_, {{"a, 3x3", "eng1_k2=0"}, {"b", "eng2"}}); }
 };
-
-TEST_F(PlanFileTest, EveryFlippedBitAndEveryCutIsNoticed) {
-  const std::string sound = read_whole_file(path_);
-  const auto problem_of = [&](const std::string& content) {
-    folder_.write("cache/conv-plans.txt", content);
-    const PlanLines read = read_plan_file(path_);
-    EXPECT_THAT(read.lines, IsEmpty());
-    return read.problem;
-  };
-  for (size_t i = 0; i < sound.size(); ++i) {
-    for (int bit = 0; bit < 8; ++bit) {
-      std::string damaged = sound;
-      damaged[i] = static_cast<char>(damaged[i] ^ (1 << bit));
-      EXPECT_THAT(problem_of(damaged), HasSubstr("damaged")) << "byte " << i << " bit " << bit;
-    }
-    EXPECT_THAT(problem_of(sound.substr(0, i)), HasSubstr("damaged")) << "cut at " << i;
-  }
-  EXPECT_THAT(problem_of(sound + "x"), HasSubstr("damaged"));
-  replace_file(path_, sound);
-  EXPECT_EQ(read_plan_file(path_).problem, "");
-  EXPECT_EQ(read_plan_file(path_).lines.size(), 2u);
-}
 
 TEST_F(PlanFileTest, AnotherVersionIsNotRead) {
   std::string content = read_whole_file(path_);
@@ -273,25 +239,6 @@ TEST_F(PlanFileTest, TheOldestLinesGo) {
   ASSERT_EQ(lines.size(), kMostPlanLines);
   EXPECT_EQ(lines.front().question, "b");
   EXPECT_EQ(lines.back(), many.back());
-}
-
-// With several writers at the same time, readers see a complete file, and no other file is left.
-TEST_F(PlanFileTest, WritersAtOnceLeaveWholeFiles) {
-  std::atomic<int> writing = 2;
-  const auto write = [&](const std::string& name) {
-    for (int i = 0; i < 30; ++i) add_plan_lines(path_, {{name + std::to_string(i), "eng1"}});
-    --writing;
-  };
-  std::thread one(write, "one "), two(write, "two ");
-  do {
-    const PlanLines read = read_plan_file(path_);
-    EXPECT_EQ(read.problem, "");
-    EXPECT_FALSE(read.lines.empty());
-  } while (writing > 0);
-  one.join();
-  two.join();
-  const auto& folder = fs::path(path_).parent_path();
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
 }
 
 TEST(SpreadOverEnginesTest, NoEngineTakesAllTheFirstPlaces) {
