@@ -54,9 +54,6 @@ function(stoker_runpath target folder)
     file(RPATH_SET FILE \"\$ENV{DESTDIR}\${file}\" NEW_RPATH \"${folders}\")" ${ARGN})
 endfunction()
 
-# In a batch a file is an included one, and g++ warns of a type of ours that has a member of a type in an unnamed namespace.
-target_compile_options(stoker_flags INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>")
-
 # stoker_library(stoker_NAME HEADERS ...): what all libraries of ours have in common. To a consumer it is stoker::NAME.
 function(stoker_library target)
   cmake_parse_arguments(arg "" "" "HEADERS" ${ARGN})
