@@ -29,10 +29,12 @@ def to_install(said):
     return set(re.search(r"apt-get install (.*)", said)[1].split())
 
 
-def installed_by_script():
+def installed_by_script(*lists):
+    """Returns the packages of some lists of install-deps: `needed` is what the program is built with, `all` the rest."""
     with open(os.path.join(ROOT, "tools", "install-deps"), encoding="utf-8") as file:
-        words = re.search(r"^needed=\((.*?)^\)", file.read(), re.MULTILINE | re.DOTALL)[1]
-    return set(re.sub(r"#.*", "", words).split())
+        text = file.read()
+    words = [re.search(rf"^{name}=\((.*?)^\)", text, re.MULTILINE | re.DOTALL)[1] for name in lists]
+    return set(re.sub(r"#.*", "", "".join(words)).split())
 
 
 class RequiredLibraries(unittest.TestCase):
@@ -44,7 +46,12 @@ class RequiredLibraries(unittest.TestCase):
             self.assertRegex(said, rf"(?s)optional.*{package} \(with")
 
     def test_the_script_installs_them(self):
-        self.assertLessEqual(to_install(configure(*NOTHING)) | OPTIONAL, installed_by_script())
+        self.assertLessEqual(to_install(configure(*NOTHING)) | OPTIONAL, installed_by_script("needed", "all"))
+
+    def test_the_script_installs_what_the_program_needs(self):
+        said = configure(*NOTHING, "-DSTOKER_TESTS=OFF")
+        self.assertEqual(to_install(said), LIBRARY | PROGRAM)
+        self.assertLessEqual(LIBRARY | PROGRAM, installed_by_script("needed"))
 
     def test_the_python_package_needs_less(self):
         parts = [f"-DSTOKER_{part}=OFF" for part in ("PROGRAM", "TESTS", "BENCH", "CODECS", "ZSTD", "STORE")]
