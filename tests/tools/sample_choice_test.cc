@@ -20,7 +20,7 @@ namespace stoker {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using UnorderedJson = nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -44,23 +44,24 @@ class SampleOptions : public TrainRuns {
   Words blend() const { return {"--blend", data() + "=3", "--blend", other() + "=1"}; }
 
   // Returns the rows that count.
-  std::vector<Json> dump(const Words& more) const {
+  std::vector<UnorderedJson> dump(const Words& more) const {
     const std::string out = run_folder("dump");
     fs::remove_all(out);
     const ProgramResult result =
         run_stoker(with({"dump", "--out", out, "--size", "16", "--batch", "20"}, more));
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    std::vector<Json> rows;
+    std::vector<UnorderedJson> rows;
     std::istringstream lines(read_text(out + "/rows.jsonl"));
     for (std::string line; std::getline(lines, line);) {
-      Json row = Json::parse(line);
+      UnorderedJson row = UnorderedJson::parse(line);
       if (row["weight"] > 0) rows.push_back(std::move(row));
     }
     return rows;
   }
-  static std::map<std::string, int> counts(const std::vector<Json>& rows, const char* field) {
+  static std::map<std::string, int> counts(const std::vector<UnorderedJson>& rows,
+                                           const char* field) {
     std::map<std::string, int> count;
-    for (const Json& row : rows) ++count[row[field].dump()];
+    for (const UnorderedJson& row : rows) ++count[row[field].dump()];
     return count;
   }
   // Returns the one line of a refused command, after "stoker train: " and before the hint.
@@ -83,11 +84,11 @@ class SampleOptions : public TrainRuns {
     words.erase(words.begin() + 2, words.begin() + 4);
     return words;
   }
-  Json config(const std::string& name) const {
-    return Json::parse(read_text(run_folder(name) + "/config.json"));
+  UnorderedJson config(const std::string& name) const {
+    return UnorderedJson::parse(read_text(run_folder(name) + "/config.json"));
   }
-  Json receipt(const std::string& name) const {
-    return Json::parse(read_text(run_folder(name) + "/receipt.json"));
+  UnorderedJson receipt(const std::string& name) const {
+    return UnorderedJson::parse(read_text(run_folder(name) + "/receipt.json"));
   }
   void expect_same_weights(const std::string& a, const std::string& b, int step) const {
     ASSERT_NE(weights(a, step), "");
@@ -115,7 +116,7 @@ TEST_F(SampleOptions, PartsOfTheDataAreThoseOfARandomSplit) {
   for (const size_t part : {0, 1}) {
     std::set<std::string> expected, found;
     for (const SampleId id : lists[part]) expected.insert(source->name(id));
-    for (const Json& row :
+    for (const UnorderedJson& row :
          dump({"--data", data(), "--subset", part == 0 ? "part=0:0.9" : "part=0.9:1"})) {
       EXPECT_LT(row["sample_id"], expected.size());
       EXPECT_TRUE(found.insert(row["name"]).second) << row;
@@ -125,12 +126,12 @@ TEST_F(SampleOptions, PartsOfTheDataAreThoseOfARandomSplit) {
 }
 
 TEST_F(SampleOptions, ASubsetIsOfClassesOrOfAList) {
-  const std::vector<Json> rows = dump({"--data", data(), "--subset", "classes=disc,3"});
+  const std::vector<UnorderedJson> rows = dump({"--data", data(), "--subset", "classes=disc,3"});
   EXPECT_EQ(counts(rows, "label"), (std::map<std::string, int>{{"3", 4}, {"4", 4}}));
   // The names that dump prints can be given back.
   std::string names;
   for (int i = 5; i >= 3; --i) names += rows[i]["name"].get<std::string>() + "\n";
-  const std::vector<Json> listed =
+  const std::vector<UnorderedJson> listed =
       dump({"--data", data(), "--subset", out_.write("names", names), "--no-shuffle"});
   ASSERT_EQ(listed.size(), 3u);
   for (int i = 0; i < 3; ++i) {
@@ -138,7 +139,7 @@ TEST_F(SampleOptions, ASubsetIsOfClassesOrOfAList) {
     EXPECT_EQ(listed[i]["name"], rows[5 - i]["name"]);
     EXPECT_EQ(listed[i]["label"], rows[5 - i]["label"]);
   }
-  const std::vector<Json> numbers =
+  const std::vector<UnorderedJson> numbers =
       dump({"--data", data(), "--subset", out_.write("numbers", "7\n2\n"), "--no-shuffle"});
   const auto source = open_source(data(), Split::train);
   ASSERT_EQ(numbers.size(), 2u);
@@ -149,7 +150,7 @@ TEST_F(SampleOptions, ASubsetIsOfClassesOrOfAList) {
 TEST_F(SampleOptions, BalancedWeightsTakeClassesEquallyOften) {
   // 4 samples of class 0, 1 of class 1, and so on.
   const std::string list = out_.write("list", "0\n1\n2\n3\n4\n8\n12\n16\n");
-  const std::vector<Json> rows =
+  const std::vector<UnorderedJson> rows =
       dump({"--data", data(), "--subset", list, "--weights", "balanced"});
   ASSERT_EQ(rows.size(), 8u);
   for (const auto& [label, count] : counts(rows, "label")) {
@@ -162,14 +163,15 @@ TEST_F(SampleOptions, BalancedWeightsTakeClassesEquallyOften) {
 TEST_F(SampleOptions, AFileOfWeightsSaysHowOftenSamplesCome) {
   const std::string base = "arrow 0\nbowtie 0\ncrescent 0\ncross 0\nheart 0\nring 0\nsquare 0\n";
   const std::string classes = out_.write("classes", base + "star 0\ntriangle 1\ndisc 3\n");
-  const std::vector<Json> rows = dump({"--data", data(), "--weights", classes, "--steps", "40"});
+  const std::vector<UnorderedJson> rows =
+      dump({"--data", data(), "--weights", classes, "--steps", "40"});
   const auto of_label = counts(rows, "label");
   ASSERT_EQ(of_label.size(), 2u);
   EXPECT_EQ(rows.size(), 800u);  // 20 epochs: each as long as the data
   EXPECT_NEAR(of_label.at("4"), 600, 60) << "five standard deviations";
   // One per sample of the subset, not of the data.
   const Words subset = {"--data", data(), "--subset", "classes=disc"};
-  const std::vector<Json> one =
+  const std::vector<UnorderedJson> one =
       dump(with(subset, {"--weights", out_.write("four", "0\n0\n1.5\n0\n")}));
   ASSERT_EQ(one.size(), 4u);
   EXPECT_EQ(counts(one, "sample_id"), (std::map<std::string, int>{{"2", 4}}));
@@ -178,7 +180,8 @@ TEST_F(SampleOptions, AFileOfWeightsSaysHowOftenSamplesCome) {
 }
 
 TEST_F(SampleOptions, ABlendGivesEachDataSetItsShare) {
-  const std::vector<Json> rows = dump(with(blend(), {"--steps", "6"}));  // two epochs of 60
+  const std::vector<UnorderedJson> rows =
+      dump(with(blend(), {"--steps", "6"}));  // two epochs of 60
   ASSERT_EQ(rows.size(), 120u);
   std::map<bool, int> of_first;
   int in_batch = 0;
@@ -197,7 +200,7 @@ TEST_F(SampleOptions, ABlendGivesEachDataSetItsShare) {
 }
 
 TEST_F(SampleOptions, BlocksComeTogether) {
-  const std::vector<Json> rows =
+  const std::vector<UnorderedJson> rows =
       dump({"--data", data(), "--shuffle-blocks", "4x2", "--batch", "8"});
   std::set<int> all;
   for (size_t first = 0; first + 8 <= rows.size(); first += 8) {
@@ -276,12 +279,12 @@ TEST_F(SampleOptions, TrainAndEvalTakeASubset) {
                                   "--eval-subset", "part=0.9:1"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("36 training samples, 4 for evaluation, 10 classes"));
-  const Json data_of_run = config("a")["data"];
+  const UnorderedJson data_of_run = config("a")["data"];
   EXPECT_THAT(data_of_run["subset"], ::testing::StartsWith("36 of 40 samples, ids "));
-  EXPECT_EQ(data_of_run["options"], Json({{"data", {photos}},
-                                          {"subset", {"part=0:0.9"}},
-                                          {"eval_data", {photos}},
-                                          {"eval_subset", {"part=0.9:1"}}}));
+  EXPECT_EQ(data_of_run["options"], UnorderedJson({{"data", {photos}},
+                                                   {"subset", {"part=0:0.9"}},
+                                                   {"eval_data", {photos}},
+                                                   {"eval_subset", {"part=0.9:1"}}}));
   EXPECT_EQ(receipt("a")["policies"]["subset"], data_of_run["subset"]);
 
   const Words eval = {STOKER_PROGRAM, "eval",        "--checkpoint", run_folder("a"),
@@ -289,7 +292,7 @@ TEST_F(SampleOptions, TrainAndEvalTakeASubset) {
   const ProgramResult held_out =
       run_program(with(eval, {"--data", photos, "--subset", "part=0.9:1"}));
   ASSERT_EQ(held_out.exit_code, 0) << held_out.err;
-  const Json found = Json::parse(held_out.out);
+  const UnorderedJson found = UnorderedJson::parse(held_out.out);
   EXPECT_EQ(found["samples"], 4);
   char reported[64];
   std::snprintf(reported, sizeof reported, "top-1 %.2f%%", 100 * found["top1"].get<double>());
@@ -315,7 +318,7 @@ TEST_F(SampleOptions, EvalTakesAnEpochOfAnOrder) {
   const auto loss = [&](const Words& more) {
     const ProgramResult result = run_program(with(eval, more));
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    const Json found = Json::parse(result.out);
+    const UnorderedJson found = UnorderedJson::parse(result.out);
     EXPECT_EQ(found["bad"], 0);
     return std::pair(found["samples"].get<int>(), found["loss"].get<double>());
   };
@@ -351,13 +354,14 @@ TEST_F(SampleOptions, BlocksResumeExactly) {
   EXPECT_EQ(config("whole")["data"]["order"], "shuffled by blocks of 4, 3 mixed");
   EXPECT_EQ(receipt("whole")["policies"]["order"], config("whole")["data"]["order"]);
   EXPECT_EQ(config("whole")["data"]["options"],
-            Json({{"data", {data()}}, {"shuffle_blocks", {"4x3"}}}));
+            UnorderedJson({{"data", {data()}}, {"shuffle_blocks", {"4x3"}}}));
 }
 
 TEST_F(SampleOptions, ABlendResumesExactlyAndEvaluatesAllTestParts) {
   expect_exact_resume(blend(), 30);
   EXPECT_EQ(config("whole")["data"]["eval_samples"], 30);
-  EXPECT_EQ(config("whole")["data"]["options"], Json({{"blend", {data() + "=3", other() + "=1"}}}));
+  EXPECT_EQ(config("whole")["data"]["options"],
+            UnorderedJson({{"blend", {data() + "=3", other() + "=1"}}}));
   // A part without a test part is named.
   const ProgramResult one = run_program(
       with(without_data("one", 1), {"--blend", data() + "=1", "--blend", other() + "/train=1"}));
@@ -465,9 +469,10 @@ TEST_F(SampleOptions, AProfiledTrainingHasThem) {
   // Every file that is slow to read is one of the subset.
   const ProgramResult part = profile({"--data", data(), "--subset", "classes=disc,ring"});
   ASSERT_EQ(part.exit_code, 0) << part.err;
-  const Json found = Json::parse(read_text(run_folder("profile") + "/profile.json"));
+  const UnorderedJson found =
+      UnorderedJson::parse(read_text(run_folder("profile") + "/profile.json"));
   ASSERT_FALSE(found["slowest_files"].empty());
-  for (const Json& file : found["slowest_files"]) {
+  for (const UnorderedJson& file : found["slowest_files"]) {
     EXPECT_THAT(file["name"], ::testing::AnyOf(::testing::StartsWith("train/disc/"),
                                                ::testing::StartsWith("train/ring/")));
   }
@@ -478,16 +483,17 @@ TEST_F(SampleOptions, AProfiledTrainingHasThem) {
                  "arrow 0\nbowtie 0\ncrescent 0\ncross 0\nheart 0\nring 0\nsquare 0\nstar 0\n"
                  "triangle 0\ndisc 1\n");
   ASSERT_EQ(profile({"--data", data(), "--weights", weights}).exit_code, 0);
-  const Json drawn = Json::parse(read_text(run_folder("profile") + "/profile.json"));
+  const UnorderedJson drawn =
+      UnorderedJson::parse(read_text(run_folder("profile") + "/profile.json"));
   ASSERT_FALSE(drawn["slowest_files"].empty());
-  for (const Json& file : drawn["slowest_files"]) {
+  for (const UnorderedJson& file : drawn["slowest_files"]) {
     EXPECT_THAT(file["name"], ::testing::StartsWith("train/disc/"));
   }
   const ProgramResult mixed = profile(blend());
   ASSERT_EQ(mixed.exit_code, 0) << mixed.err;
-  EXPECT_EQ(
-      Json::parse(read_text(run_folder("profile") + "/profile.json"))["checkpoint"]["every_steps"],
-      7)
+  EXPECT_EQ(UnorderedJson::parse(
+                read_text(run_folder("profile") + "/profile.json"))["checkpoint"]["every_steps"],
+            7)
       << "60 samples, and what does not fill a batch is dropped";
   const ProgramResult refused = profile(with(blend(), {"--subset", "part=0:1"}));
   EXPECT_EQ(refused.exit_code, 2);
@@ -508,19 +514,19 @@ TEST_F(SampleOptions, AreWrittenWithAbsolutePaths) {
   }
   const ProgramResult result = run_program({"bash", "-c", line});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(config("a")["data"]["options"], Json({{"data", {out_.path() + "/photos"}},
-                                                  {"subset", {out_.path() + "/list"}},
-                                                  {"weights", {out_.path() + "/four"}}}));
+  EXPECT_EQ(config("a")["data"]["options"], UnorderedJson({{"data", {out_.path() + "/photos"}},
+                                                           {"subset", {out_.path() + "/list"}},
+                                                           {"weights", {out_.path() + "/four"}}}));
 }
 
 TEST(ConfigDiff, TheNamesOfDataDecideNothing) {
   const TempFolder folder;
   const auto run = [&](const std::string& name, const std::string& subset) {
     folder.write(name + "/config.json",
-                 Json({{"data",
-                        {{"subset", subset},
-                         {"order", "blend"},
-                         {"options", {{"data", {"/data/" + name}}, {"subset", {name}}}}}}})
+                 UnorderedJson({{"data",
+                                 {{"subset", subset},
+                                  {"order", "blend"},
+                                  {"options", {{"data", {"/data/" + name}}, {"subset", {name}}}}}}})
                      .dump());
     return folder.path() + "/" + name;
   };
@@ -553,7 +559,7 @@ TEST_F(SampleOptions, ReceiptDiffNamesTheSample) {
     return result.out;
   };
   EXPECT_THAT(diff({}), HasSubstr(", sample 3 (" + name + ")\n"));
-  const Json named = Json::parse(diff({"--json"}))["pixels"];
+  const UnorderedJson named = UnorderedJson::parse(diff({"--json"}))["pixels"];
   EXPECT_EQ(named["sample"], 3);
   EXPECT_EQ(named["name"], name);
   EXPECT_EQ(named["not_named"], "");
@@ -562,7 +568,7 @@ TEST_F(SampleOptions, ReceiptDiffNamesTheSample) {
   fs::remove(photos + "/" + source->name(0));
   EXPECT_THAT(diff({}), HasSubstr(", sample 3 (no name: the data of " + run_folder("a") +
                                   " are not what they were: there are 20 samples with labels "));
-  EXPECT_EQ(Json::parse(diff({"--json"}))["pixels"]["name"], "");
+  EXPECT_EQ(UnorderedJson::parse(diff({"--json"}))["pixels"]["name"], "");
   fs::rename(photos, photos + "2");
   EXPECT_THAT(diff({}), HasSubstr(", sample 3 (no name: the data of " + run_folder("a") + ": " +
                                   photos + ": no such file or folder)\n"));
@@ -583,12 +589,12 @@ TEST_F(SampleOptions, ReceiptDiffNamesSamplesOfABlendAndOfALimit) {
               0);
     const ProgramResult result =
         run_stoker({"receipt", "diff", run_folder("a"), run_folder("b"), "--json"});
-    const Json pixels = Json::parse(result.out)["pixels"];
+    const UnorderedJson pixels = UnorderedJson::parse(result.out)["pixels"];
     const bool blended = more[0] == "--blend";
     const std::string root = blended ? fs::path(data()).parent_path().string() : data();
     EXPECT_TRUE(fs::exists(root + "/" + pixels["name"].get<std::string>())) << pixels;
     if (blended) {
-      for (const Json& row : dump(blend())) {
+      for (const UnorderedJson& row : dump(blend())) {
         if (row["sample_id"] != pixels["sample"]) continue;
         EXPECT_EQ(row["name"], pixels["name"]);
       }

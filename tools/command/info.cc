@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
 #include "decode/image_decoder.h"
 #include "staging/device_list.h"
@@ -123,9 +125,12 @@ void print_info_text(const HostInfo& host, const GpuInfo& gpus) {
                *library.version ? library.version : "left out of this build");
   }
   for (const CodecPluginStatus& codec : query_codec_plugins()) {
-    fmt::print("           {} {}\n", codec.library,
-               codec.version.empty() ? "missing, so no " + codec.format + ": " + codec.problem
-                                     : codec.version + " (" + codec.format + ")");
+    std::string text = codec.version + " (" + codec.format + ")";
+    if (codec.version.empty()) text = "missing, so no " + codec.format + ": " + codec.problem;
+    if (std::string_view(kBuildCodecs).find(codec.library) == std::string_view::npos) {
+      text = "left out of this build, so no " + codec.format;
+    }
+    fmt::print("           {} {}\n", codec.library, text);
   }
 }
 
