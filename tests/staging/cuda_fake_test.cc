@@ -449,15 +449,16 @@ TEST_F(CudaFakeTest, OnlyTheCallThatWasGivenADestroyedStreamFails) {
 TEST_F(CudaFakeTest, NoCallRunsAfterAFailureWasSeen) {
   auto device = make_device("cuda:0");
   auto stream = device->make_stream();
-  std::atomic<bool> begun{false}, over{false}, second{false};
+  std::atomic<bool> begun{false}, failed{false}, over{false}, second{false};
   stream->call([&] {
     begun = true;
-    be_late(std::chrono::microseconds(1000));
+    wait_until([&] { return failed.load(); });
     over = true;
   });
   stream->call([&] { second = true; });
   while (!begun) std::this_thread::yield();
   fake_cuda_fail();
+  failed = true;
   EXPECT_THAT(message_of([&] { stream->synchronize(); }), HasSubstr("cudaErrorIllegalAddress"));
   EXPECT_TRUE(over);
   stream.reset();
