@@ -24,7 +24,7 @@
 namespace stoker {
 namespace {
 
-std::string read_file(const std::string& path) {
+std::string file_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -162,7 +162,7 @@ void add_index_seeds(SeedFolder& seeds) {
     ScannedFolder scanned{make_index(classes, 1 + classes), {}, 0};
     const std::string path = folder.path() + "/index";
     if (!save_index(path, {"/", {""}, {""}}, scanned)) continue;
-    seeds.add("index_cache_fuzz", read_file(path));
+    seeds.add("index_cache_fuzz", file_text(path));
   }
 }
 
@@ -189,7 +189,7 @@ void add_blob_index_seeds(SeedFolder& seeds) {
                    .notes = {{"left_out", 1, "a.tar/c", "1 entry is left out (a link)"}},
                    .targets = columns},
                   {});
-    seeds.add("blob_index_fuzz", read_file(path));
+    seeds.add("blob_index_fuzz", file_text(path));
   }
 }
 
@@ -269,7 +269,7 @@ void add_plan_file_seeds(SeedFolder& seeds) {
   for (int lines = 1; lines <= 3; ++lines) {
     add_plan_lines(path,
                    {{"a GPU; a convolution, " + std::to_string(lines) + " rows", "eng3_k2=4"}});
-    seeds.add("plan_file_fuzz", read_file(path));
+    seeds.add("plan_file_fuzz", file_text(path));
   }
 }
 
@@ -283,13 +283,13 @@ void add_seek_file_seeds(SeedFolder& seeds) {
       writer.add(std::to_string(i), {{1000, 1}, index});
     }
     writer.finish();
-    seeds.add("seek_file_fuzz", read_file(path));
+    seeds.add("seek_file_fuzz", file_text(path));
   }
 }
 
 // Returns the header of a safetensors file, without its length.
 std::string header_of(const std::string& path) {
-  const std::string file = read_file(path);
+  const std::string file = file_text(path);
   uint64_t length = 0;
   for (size_t i = 0; i < 8; ++i) length |= uint64_t{static_cast<uint8_t>(file[i])} << (8 * i);
   return file.substr(8, length);
@@ -313,7 +313,7 @@ void add_checkpoint_seeds(SeedFolder& seeds) {
       state.average_statistics = state.statistics;
     }
     const std::string path = save_checkpoint(folder.path() + "/" + name, info, state, 1);
-    seeds.add("checkpoint_fuzz", join_fuzz_parts({read_file(path + "/trainer.json"),
+    seeds.add("checkpoint_fuzz", join_fuzz_parts({file_text(path + "/trainer.json"),
                                                   header_of(path + "/model.safetensors"),
                                                   header_of(path + "/state.safetensors")}));
   }
@@ -370,9 +370,9 @@ void add_train_seeds(SeedFolder& seeds) {
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
   write_safetensors(path, std::vector<TensorView>{{"a.weight", {2, 3}, values}, {"b", {6}, values}},
                     {{"format", "pt"}});
-  seeds.add("safetensors_fuzz", read_file(path));
+  seeds.add("safetensors_fuzz", file_text(path));
   write_safetensors(path, {}, {});
-  seeds.add("safetensors_fuzz", read_file(path));
+  seeds.add("safetensors_fuzz", file_text(path));
 
   CheckpointInfo info;
   info.model.class_names = {"a", "b"};
