@@ -13,6 +13,7 @@
 
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/folder_source.h"
+#include "pipeline/source/format/blob_reader.h"
 #include "tests/support/collected_samples.h"
 #include "tests/support/format_maker.h"
 #include "tests/support/mds_maker.h"

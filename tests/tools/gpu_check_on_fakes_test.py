@@ -71,7 +71,7 @@ exec "$@"
 SMI = """#!/bin/sh
 case "$*" in *memory.used*) echo 1234 ;; *) echo "NVIDIA H100" ;; esac
 """
-PYTHON = """#!{python}
+PYTHON = """#!{python} -IS
 import json, os, sys
 words = sys.argv[1:]
 if words[0] == "-c":

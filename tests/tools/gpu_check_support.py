@@ -23,7 +23,7 @@ def load_tool(name):
 
 
 # A program that stands in for `stoker`: as much of it as gpu-check uses.
-FAKE_STOKER = """#!{python}
+FAKE_STOKER = """#!{python} -IS
 import json, os, sys
 words = sys.argv[1:]
 if words[0] == "info":
