@@ -23,10 +23,10 @@ inline constexpr int kChromaZero = 128 << kFractionBits;
 inline constexpr int kQuarter = 8192;  // in 15 fractional bits
 
 // YCbCr to RGB in 15 fractional bits; for factors above 1, the value itself is added.
-inline constexpr int kRedOfCr = 13173;    // 1.402 - 1
-inline constexpr int kBlueOfCb = 25297;   // 1.772 - 1
-inline constexpr int kGreenOfCb = 11277;  // 0.344136
-inline constexpr int kGreenOfCr = 23401;  // 0.714136
+inline constexpr int kPlanarRedOfCr = 13173;    // 1.402 - 1
+inline constexpr int kPlanarBlueOfCb = 25297;   // 1.772 - 1
+inline constexpr int kPlanarGreenOfCb = 11277;  // 0.344136
+inline constexpr int kPlanarGreenOfCr = 23401;  // 0.714136
 
 }  // namespace stoker
 #endif
@@ -162,9 +162,9 @@ HWY_INLINE Rgb to_rgb(V16 y, V16 cb, V16 cr) {
   const auto part = [&](V16 chroma, int factor) HWY_ATTR {
     return hn::MulFixedPoint15(chroma, hn::Set(d16, static_cast<int16_t>(factor)));
   };
-  const V16 red = hn::SaturatedAdd(cr, part(cr, kRedOfCr));
-  const V16 blue = hn::SaturatedAdd(cb, part(cb, kBlueOfCb));
-  const V16 green = hn::SaturatedAdd(part(cb, kGreenOfCb), part(cr, kGreenOfCr));
+  const V16 red = hn::SaturatedAdd(cr, part(cr, kPlanarRedOfCr));
+  const V16 blue = hn::SaturatedAdd(cb, part(cb, kPlanarBlueOfCb));
+  const V16 green = hn::SaturatedAdd(part(cb, kPlanarGreenOfCb), part(cr, kPlanarGreenOfCr));
   return {to_bytes(hn::SaturatedAdd(y, red)), to_bytes(hn::SaturatedSub(y, green)),
           to_bytes(hn::SaturatedAdd(y, blue))};
 }
@@ -289,10 +289,10 @@ int plain_value(const RowPair& pair, int x) {
 }
 
 void plain_colours(int y, int cb, int cr, uint8_t* out, ptrdiff_t plane_stride) {
-  const int green = product(cb, kGreenOfCb) + product(cr, kGreenOfCr);
-  out[0] = byte_of(saturated(y + saturated(cr + product(cr, kRedOfCr))));
+  const int green = product(cb, kPlanarGreenOfCb) + product(cr, kPlanarGreenOfCr);
+  out[0] = byte_of(saturated(y + saturated(cr + product(cr, kPlanarRedOfCr))));
   out[plane_stride] = byte_of(saturated(y - saturated(green)));
-  out[2 * plane_stride] = byte_of(saturated(y + saturated(cb + product(cb, kBlueOfCb))));
+  out[2 * plane_stride] = byte_of(saturated(y + saturated(cb + product(cb, kPlanarBlueOfCb))));
 }
 
 }  // namespace
