@@ -14,9 +14,8 @@
 
 // See decode/resize/resize_kernels.cc: scalable vectors are left out.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
-#ifndef HWY_TARGET_INCLUDE
+#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/pixel/byte_table.cc"
-#endif
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
