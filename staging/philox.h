@@ -8,10 +8,11 @@
 
 namespace stoker {
 
-// Computes one block of Philox4x32 with 10 rounds. It is in the header to be inlined: the blocks of
-// several draws are then computed in parallel.
-constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
-                                             std::array<uint32_t, 2> key) {
+// Computes one block of Philox4x32 with 10 rounds. It is always inlined: the blocks of several
+// draws are then computed in parallel, and no linker replaces it by the copy of a file that is
+// compiled for a debugger.
+[[gnu::always_inline]] constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
+                                                                    std::array<uint32_t, 2> key) {
   constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
   for (int round = 0; round < 10; ++round) {
@@ -32,10 +33,10 @@ struct PhiloxDraws {
   std::array<uint32_t, 2> key{};
   std::array<uint32_t, 3> counter{};  // its fourth word is the number of a draw
 
-  constexpr std::array<uint32_t, 4> block(uint32_t draw) const {
+  [[gnu::always_inline]] constexpr std::array<uint32_t, 4> block(uint32_t draw) const {
     return philox4x32({counter[0], counter[1], counter[2], draw}, key);
   }
-  constexpr uint64_t bits(uint32_t draw) const {
+  [[gnu::always_inline]] constexpr uint64_t bits(uint32_t draw) const {
     const auto words = block(draw);
     return (uint64_t{words[0]} << 32) | words[1];
   }

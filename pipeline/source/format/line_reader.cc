@@ -35,8 +35,8 @@ bool LineReader::next(std::string_view& line) {
 // Sets `text` to a piece of the blob from at_ on, large enough for the line unless that is too
 // long, and returns where the line ends in it.
 int64_t LineReader::find_line(std::string_view& text, bool& open) {
-  constexpr int64_t kFirstPiece = 4 << 10, kLargestPiece = kLongestText + 2;
-  const int64_t most = std::min(kLargestPiece, blob_.size() - at_);
+  constexpr int64_t kFirstPiece = 4 << 10, kLargestLinePiece = kLongestText + 2;
+  const int64_t most = std::min(kLargestLinePiece, blob_.size() - at_);
   for (int64_t wanted = kFirstPiece;; wanted *= 2) {
     text = as_text(blob_.read(at_, std::min(wanted, most), "a line"));
     const size_t end = std::min(find_end(text, open), text.size());
