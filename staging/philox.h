@@ -9,8 +9,8 @@
 namespace stoker {
 
 // Computes one block of Philox4x32 with 10 rounds. It is always inlined: the blocks of several
-// draws are then computed in parallel, and no linker replaces it by the copy of a file that is
-// compiled for a debugger.
+// draws are then computed in parallel, and the linker cannot choose the copy of a file that was
+// compiled with less optimisation.
 [[gnu::always_inline]] constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
                                                                     std::array<uint32_t, 2> key) {
   constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;

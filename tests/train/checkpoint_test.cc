@@ -13,6 +13,7 @@
 #include "pipeline/durable_file.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/wait_until.h"
+#include "train/checkpoint/checksum.h"
 #include "train/checkpoint/json.h"
 #include "train/checkpoint/safetensors.h"
 
@@ -237,6 +238,23 @@ std::string names_in(const std::string& folder) {
     names += entry->path().string() + (gone ? "" : " " + std::to_string(bytes)) + "\n";
   }
   return names;
+}
+
+// The seals of checkpoints that users keep: FNV-1a's published values, and the definition for every
+// length and cut.
+TEST(Checksum, IsFnv1a) {
+  EXPECT_EQ(fnv1a(""), 0xcbf29ce484222325);
+  EXPECT_EQ(fnv1a("a"), 0xaf63dc4c8601ec8c);
+  EXPECT_EQ(fnv1a("foobar"), 0x85944171f73967e8);
+  std::string text;
+  uint64_t expected = fnv1a("");
+  for (int length = 1; length <= 40; ++length) {
+    text.push_back(static_cast<char>(37 * length));
+    expected = (expected ^ static_cast<unsigned char>(text.back())) * 0x100000001b3;
+    for (size_t cut = 0; cut <= text.size(); ++cut) {
+      EXPECT_EQ(fnv1a(text.substr(cut), fnv1a(text.substr(0, cut))), expected) << length << cut;
+    }
+  }
 }
 
 // A writer is killed repeatedly at different moments: the checkpoint that is found must be complete

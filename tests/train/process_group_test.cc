@@ -73,6 +73,20 @@ std::vector<Floats> reduce_in_group(std::vector<Floats> parts, int processes, in
   return results;
 }
 
+// What the other tests rely on: the fake sees bytes that change too early.
+TEST(ThreadProcesses, AChangeBeforeAGatherEndsIsSeen) {
+  ThreadProcesses group(2);
+  const auto thrown = group.run(
+      [](ProcessGroup& process) {
+        std::vector<std::byte> own(9), all(18);
+        const auto ticket = process.start_all_gather(own, all);
+        own[8] = std::byte{1};
+        process.end_all_gather(ticket);
+      },
+      false);
+  for (const std::string& each : thrown) EXPECT_NE(each.find("were changed before"), each.npos);
+}
+
 TEST(ProcessCollective, SumsAreThoseOfOneProcess) {
   for (const int64_t count :
        {1, 17, 5000, (128 << 10), 3 * (128 << 10) + 5, 11 * (128 << 10) + 1}) {
