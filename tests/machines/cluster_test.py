@@ -18,10 +18,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ROOT / "train" / "cluster"
 
-# In place of ssh: its arguments are options, the host, the command.
+# In place of ssh: its arguments are options, the host, the command. Each host has a folder for temporary files of its own, as machines
+# have: in a common one Open MPI's daemons make and remove each other's.
 AGENT = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 echo "$1" >>"$AGENT_LOG"
+TMPDIR=$AGENT_LOG.$1
+export TMPDIR
+mkdir "$TMPDIR"
 shift
 exec sh -c "$*"
 """
