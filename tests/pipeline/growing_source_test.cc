@@ -110,15 +110,15 @@ TEST(GrowingSource, ItsEndEndsTheMakingOfTheList) {
   by_hand.reset();  // returns
 }
 
-constexpr int kGrowingShards = 4, kPerShard = 10;
+constexpr int kGrowingShards = 4, kGrowingPerShard = 10;
 
 class GrowingShardsTest : public ::testing::Test {
  protected:
   GrowingShardsTest() {
     for (int shard = 0; shard < kGrowingShards; ++shard) {
       std::string tar, texts;
-      for (int i = 0; i < kPerShard; ++i) {
-        const int number = shard * kPerShard + i;
+      for (int i = 0; i < kGrowingPerShard; ++i) {
+        const int number = shard * kGrowingPerShard + i;
         const auto jpeg = jpeg_file(40 + number, 60, static_cast<uint64_t>(number));
         const std::string image =
             tar_member(std::to_string(number) + ".jpg", std::string(jpeg.begin(), jpeg.end()));
@@ -168,9 +168,9 @@ const GrowingSource& growing(const Source& source) {
 TEST_F(GrowingShardsTest, TheFirstShardsAreThereBeforeTheOthers) {
   const auto all = local("train-{0..3}.tar");
   const auto source = begin("train-{0..3}.tar");
-  const auto first = growing(*source).first_samples(kPerShard);
+  const auto first = growing(*source).first_samples(kGrowingPerShard);
   ASSERT_NE(first, nullptr);
-  EXPECT_EQ(first->size(), 2 * kPerShard);
+  EXPECT_EQ(first->size(), 2 * kGrowingPerShard);
   EXPECT_FALSE(growing(*source).is_complete());
   for (SampleId id = 0; id < first->size(); ++id) {
     EXPECT_EQ(first->name(id), all->name(id));
@@ -198,7 +198,7 @@ TEST_F(GrowingShardsTest, AFeedOfTheFirstSamplesIsTheBeginningOfTheWholeFeed) {
   const auto source = begin("train-{0..3}.tar");
   std::vector<Delivered> batches;
   {
-    const auto first = growing(*source).first_samples(kPerShard);
+    const auto first = growing(*source).first_samples(kGrowingPerShard);
     LoaderOptions part = options;
     part.last_batch = LastBatch::drop;
     part.epochs = 1;
@@ -228,7 +228,7 @@ TEST_F(GrowingShardsTest, LabelsThatAreTextsAndPlacesInACacheAreKnownAtTheEnd) {
 TEST_F(GrowingShardsTest, WhatIsWrongWithALaterShardComesWhenItIsWaitedFor) {
   put("train-3.tar", "no tar");
   const auto source = begin("train-{0..3}.tar");
-  EXPECT_EQ(growing(*source).first_samples(kPerShard)->size(), 2 * kPerShard);
+  EXPECT_EQ(growing(*source).first_samples(kGrowingPerShard)->size(), 2 * kGrowingPerShard);
   server_.release();
   try {
     static_cast<void>(source->size());
@@ -253,7 +253,7 @@ TEST_F(GrowingShardsTest, AnIndexOfAStoreIsKept) {
   const auto requests_to_open = [&] {
     const int64_t before = server_.requests();
     const auto source = begin_source(server_.url("/train-{0..3}.tar"), {.cache_dir = cache.path()});
-    EXPECT_EQ(source->size(), kGrowingShards * kPerShard);
+    EXPECT_EQ(source->size(), kGrowingShards * kGrowingPerShard);
     return server_.requests() - before;
   };
   EXPECT_GT(requests_to_open(), 2 * kGrowingShards);

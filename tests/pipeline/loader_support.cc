@@ -11,11 +11,12 @@ namespace stoker::testing {
 
 std::vector<uint8_t> jpeg_file(int width, int height, uint64_t seed) {
   const RandomKey key(seed, 0, 0);
+  const int64_t base[] = {key.below(0, 128), key.below(1, 128), key.below(2, 128)};
   std::vector<uint8_t> pixels;
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
       for (uint32_t c = 0; c < 3; ++c) {
-        pixels.push_back(static_cast<uint8_t>(key.below(c, 128) + x * (c + 1) % 64 + y % 64));
+        pixels.push_back(static_cast<uint8_t>(base[c] + x * (c + 1) % 64 + y % 64));
       }
     }
   }

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr int kStoredShards = 3, kPerShard = 20;
+constexpr int kStoredShards = 3, kStoredPerShard = 20;
 
 class StoredSourceTest : public ::testing::Test {
  protected:
@@ -32,8 +32,8 @@ class StoredSourceTest : public ::testing::Test {
     std::string list = "path,label\n";
     for (int shard = 0; shard < kStoredShards; ++shard) {
       std::string tar;
-      for (int i = 0; i < kPerShard; ++i) {
-        const int number = shard * kPerShard + i;
+      for (int i = 0; i < kStoredPerShard; ++i) {
+        const int number = shard * kStoredPerShard + i;
         const auto jpeg = jpeg_file(40 + number, 60, static_cast<uint64_t>(number));
         const std::string bytes(jpeg.begin(), jpeg.end());
         const std::string key = std::to_string(number);
@@ -233,7 +233,7 @@ TEST_F(StoredSourceTest, ACacheChangesNoBatch) {
 // What a cache of decoded pictures has is not asked for.
 TEST_F(StoredSourceTest, DecodedPicturesLeaveTheStoreOnce) {
   const AugmentSpec spec("resize_center_crop(short=30) | flip", {24, 24});
-  constexpr int64_t kPlace = 128 + 3 * 24 * 24, kSamples = kStoredShards * kPerShard;
+  constexpr int64_t kPlace = 128 + 3 * 24 * 24, kSamples = kStoredShards * kStoredPerShard;
   const auto rows = [&](const Source& source, const std::shared_ptr<DecodedCache>& cache,
                         int workers, LoaderStats& stats) {
     LoaderOptions whole = options(workers);
@@ -291,7 +291,7 @@ TEST_F(StoredSourceTest, FeedsThatFillOneDecodedCacheGoOn) {
   EXPECT_EQ(of_first, expected);
   EXPECT_EQ(of_second, expected);
   // The second one was told of its samples before the first one kept them.
-  EXPECT_LT(second.loader().stats().cache->hits, 5 * kStoredShards * kPerShard);
+  EXPECT_LT(second.loader().stats().cache->hits, 5 * kStoredShards * kStoredPerShard);
 }
 
 TEST_F(StoredSourceTest, ViewsShowWhatIsInTheStore) {
@@ -299,7 +299,7 @@ TEST_F(StoredSourceTest, ViewsShowWhatIsInTheStore) {
   const auto two = open(address("train-{1..2}.tar"));
   const ConcatSource all({one.get(), two.get()});
   const StoredBytes sizes = *SubsetSource(all, 5).stored_bytes();
-  EXPECT_EQ(sizes.samples, kStoredShards * kPerShard);
+  EXPECT_EQ(sizes.samples, kStoredShards * kStoredPerShard);
   EXPECT_EQ(sizes.bytes, one->stored_bytes()->bytes + two->stored_bytes()->bytes);
   EXPECT_FALSE(open(data_.path() + "/list.csv")->stored_bytes());
 }
