@@ -21,7 +21,7 @@ namespace stoker {
 namespace {
 
 // Pixels; JPEG, WebP and GIF have no larger pictures.
-constexpr int kMostPictureSide = 65535;
+constexpr int kMaxPictureSide = 65535;
 
 ImageFormat sniff(std::span<const uint8_t> bytes) {
   if (begins_with(bytes, "\xFF\xD8\xFF", 3)) return ImageFormat::jpeg;
@@ -116,9 +116,9 @@ DecodeStatus ImageDecoder::Impl::open(std::span<const uint8_t> bytes, CodecHeade
     return status;
   }
   const DecodeStatus status = read_codec_header(bytes, header);
-  if (status.ok() && std::max(header.size.width, header.size.height) > kMostPictureSide) {
+  if (status.ok() && std::max(header.size.width, header.size.height) > kMaxPictureSide) {
     return {DecodeCode::too_large, -1,
-            text(header.size) + " pixels; a side may have " + std::to_string(kMostPictureSide)};
+            text(header.size) + " pixels; a side may have " + std::to_string(kMaxPictureSide)};
   }
   const int64_t pixels = int64_t{header.size.width} * header.size.height;
   const int64_t planned = std::max(pixels, header.planned_pixels);
@@ -220,18 +220,18 @@ ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
   constexpr int64_t kCodecRows = 160;    // bytes per column: PNG's rows, filtered, undone, as RGB
   constexpr int64_t kCodecParts = 3;     // that keep scratch: PNG's reader, the frame, the rows
   constexpr int64_t kWindow = 1 << 17;   // what deflated data may refer back to, and some more
-  const int64_t width = std::min<int64_t>(kMostPictureSide, options.max_pixels);
+  const int64_t width = std::min<int64_t>(kMaxPictureSide, options.max_pixels);
   const int64_t batch = kMaxRowGroup * width * kComponents;
   const int64_t codec = kCodecRows * width + kWindow;
   // One of the two is at work.
   const int64_t libjpeg = width * kComponents * kSampling * (kBlockRows + 1) + (int64_t{1} << 20);
   const auto taps = [](int out) {
-    return kCubicReach * (kMostPictureSide / std::max(out, 1) + 1) + 2;
+    return kCubicReach * (kMaxPictureSide / std::max(out, 1) + 1) + 2;
   };
   const auto table = [&](int out) { return out * (taps(out) * 8 + 16); };
   const int64_t columns = static_cast<int64_t>(
       resize_scratch_bytes(static_cast<int>(width), output.width) + kMaxVectorBytes);
-  const int64_t ring = std::min<int64_t>(kMostPictureSide, taps(output.height) + kMaxRowGroup) *
+  const int64_t ring = std::min<int64_t>(kMaxPictureSide, taps(output.height) + kMaxRowGroup) *
                        (int64_t{3} * output.width + kMaxVectorBytes + 8);
   // If the vertical pass comes first: the sums of open rows, and complete rows.
   const int64_t wide = 3 * width * (kOpenRows * int64_t{sizeof(int32_t)} + kMaxRowGroup);

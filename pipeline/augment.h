@@ -20,13 +20,13 @@
 
 #include "decode/image.h"
 #include "decode/image_decoder.h"
+#include "pipeline/augment/decoded_picture.h"
 #include "pipeline/augment/draws.h"
+#include "pipeline/augment/mix.h"
 #include "pipeline/augment/pixel_operation.h"
 #include "pipeline/augment/stage.h"
 #include "pipeline/augment/view.h"
-#include "pipeline/decoded_picture.h"
-#include "pipeline/mix.h"
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 
 namespace stoker {
 

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "pipeline/augment.h"
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 #include "pipeline/loader_types.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "staging/device.h"
 #include "staging/device_batch.h"
 
@@ -76,8 +76,8 @@ class Loader {
   MemoryPlan memory_plan() const;
   LoaderStats stats() const;
   void stop() noexcept;  // ends the feed from any thread: every next() returns empty
-  // Internal (pipeline/remote_rows.h, which is not installed): where others take rows to fill; null
-  // without LoaderOptions::remote_rows. It may outlive the loader.
+  // Internal (pipeline/exchange/remote_rows.h, which is not installed): where others take rows to
+  // fill; null without LoaderOptions::remote_rows. It may outlive the loader.
   std::shared_ptr<RemoteRows> remote_rows() const;
 
  private:

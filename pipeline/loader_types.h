@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "pipeline/augment.h"
+#include "pipeline/order/sampler.h"
 #include "pipeline/sample_order.h"
-#include "pipeline/sampler.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "staging/device_batch.h"
 #include "staging/normalise.h"
 #include "staging/stage_stats.h"
@@ -53,8 +53,8 @@ struct FeedOptions {
   // (of at most 2^24 samples).
   // The pixels do not depend on it.
   std::string seek_index = "auto";
-  // Keeps what decoding gives of a fixed part of the samples (pipeline/decoded_cache.h). Several
-  // Loaders may have the same. Null: none. The pixels do not depend on it.
+  // Keeps what decoding gives of a fixed part of the samples (pipeline/cache/decoded_cache.h).
+  // Several Loaders may have the same. Null: none. The pixels do not depend on it.
   std::shared_ptr<DecodedCache> cache{};
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/permutation.h"
+#include "pipeline/random/permutation.h"
 #include "staging/batch_layout.h"
 
 namespace stoker {

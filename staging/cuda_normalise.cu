@@ -12,7 +12,7 @@ namespace stoker {
 namespace {
 
 constexpr int kNormaliseThreads = 256;
-constexpr int64_t kMostBlocks = 2048;  // more blocks would only copy the table more often
+constexpr int64_t kMaxBlocks = 2048;  // more blocks would only copy the table more often
 
 // kChannels 0: any number of channels, (rows, channels, plane).
 template <typename Bits, int kChannels>
@@ -46,7 +46,7 @@ cudaError_t launch(cudaStream_t stream, const NormaliseArgs& args) {
   const int64_t quads = normalise_quads(args);
   const int64_t threads = std::max(quads, pixels - quads * 4);
   const auto blocks = static_cast<unsigned>(
-      std::min((threads + kNormaliseThreads - 1) / kNormaliseThreads, kMostBlocks));
+      std::min((threads + kNormaliseThreads - 1) / kNormaliseThreads, kMaxBlocks));
   const auto run = [&](auto kernel) {
     return launch_kernel(stream, kernel, blocks, kNormaliseThreads, args, quads, pixels);
   };

@@ -11,7 +11,7 @@ namespace stoker {
 namespace {
 
 // The plugin contains machine code for this compute capability and later ones.
-constexpr int kLeastComputeMajor = 8;
+constexpr int kMinComputeMajor = 8;
 
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -39,11 +39,11 @@ const CudaDeviceInfo& checked_device(const CudaStatus& status, int ordinal) {
         (visible == nullptr ? "" : std::string(" (CUDA_VISIBLE_DEVICES=\"") + visible + "\")"));
   }
   const CudaDeviceInfo& info = status.devices[static_cast<size_t>(ordinal)];
-  if (info.compute_major < kLeastComputeMajor) {
+  if (info.compute_major < kMinComputeMajor) {
     throw std::runtime_error(name + ": " + info.model + " has compute capability " +
                              std::to_string(info.compute_major) + "." +
                              std::to_string(info.compute_minor) + ", stoker needs " +
-                             std::to_string(kLeastComputeMajor) + ".0 or later");
+                             std::to_string(kMinComputeMajor) + ".0 or later");
   }
   return info;
 }

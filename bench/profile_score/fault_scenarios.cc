@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 #include "tools/data/jpeg_writer.h"
 
 namespace stoker {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 #include "staging/stage_stats.h"
 
 namespace stoker {

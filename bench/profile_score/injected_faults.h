@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "staging/device.h"
 #include "staging/mutex.h"
 

@@ -21,7 +21,7 @@ constexpr size_t kColours = 6;
 constexpr double kCharacter = 7.2;
 // Share of a category's place that its bars fill, and the least widths of a bar and of a place,
 // which a slanted name needs too.
-constexpr double kFilled = 0.8, kLeastBar = 8, kLeastPlace = 20;
+constexpr double kFilled = 0.8, kMinBar = 8, kMinPlace = 20;
 constexpr double kSlant = 40;  // degrees
 
 // Okabe and Ito's colours, which colour-blind people can distinguish: darker ones for a light
@@ -103,7 +103,7 @@ Measures measures_of(const Plot& plot) {
   if (plot.categories.empty()) return of;
   const auto count = static_cast<double>(plot.categories.size());
   const double least =
-      std::max(kLeastPlace, kLeastBar * static_cast<double>(plot.series.size()) / kFilled);
+      std::max(kMinPlace, kMinBar * static_cast<double>(plot.series.size()) / kFilled);
   of.width = std::max(kWidth, kLeft + kRight + count * least);
   const double place = (of.width - kLeft - kRight) / count;
   double longest = 0;

@@ -8,7 +8,7 @@ namespace stoker {
 namespace {
 
 // The test is exact up to this many pairs (50 repeats on both sides).
-constexpr size_t kMostExactPairs = 2500;
+constexpr size_t kMaxExactPairs = 2500;
 
 // Returns for each U the share of all orders of a's and b's values that give it. U is the sum over
 // b's values of the number of a's values below them, so the counts are those of partitions that fit
@@ -78,7 +78,7 @@ RankTest mann_whitney(std::span<const double> a, std::span<const double> b) {
   }
   const double ties = tie_sum(a, b);
   const size_t pairs = a.size() * b.size();
-  test.exact = ties == 0 && pairs <= kMostExactPairs;
+  test.exact = ties == 0 && pairs <= kMaxExactPairs;
   if (!test.exact) {
     test.p =
         approximate_p(test.u, static_cast<double>(a.size()), static_cast<double>(b.size()), ties);
@@ -106,7 +106,7 @@ Ratio ratio_of(std::span<const double> a, std::span<const double> b, double conf
   const auto pairs = std::ssize(steps);
   int64_t rank = 0;  // of the interval's ends, counted from the outside
   double outside = 0;
-  if (steps.size() <= kMostExactPairs) {
+  if (steps.size() <= kMaxExactPairs) {
     const auto shares = distribution_of_u(a.size(), b.size());
     outside = 2 * shares[0];
     while (2 * (rank + 2) <= pairs && 1 - (outside + 2 * shares[rank + 1]) >= confidence) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bench/report/report.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

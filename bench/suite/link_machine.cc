@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "pipeline/json_file.h"
+#include "pipeline/files/json_file.h"
 
 namespace stoker {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kGiga = 1e9;
-constexpr double kLeast = 1e-6, kMost = 1e6;
+constexpr double kMin = 1e-6, kMax = 1e6;
 // Share of a PCIe link's nominal rate that copies reach. The study's machines measured 0.763 GB/s
 // of 0.985 (x1), 6.234 of 7.877 (x8) and 11.7 of 15.754 (x16), all of generation 3.
 constexpr double kPcieShare = 0.78;
@@ -55,8 +55,8 @@ std::string text_member(const Json& json, const char* key, const std::string& wh
 // All numbers of a machine: microseconds, GB/s, GiB.
 double number_of(const Json& json, const char* key, const std::string& what) {
   const double value = json.contains(key) && json[key].is_number() ? json[key].get<double>() : 0;
-  if (!(value >= kLeast && value <= kMost)) {
-    refuse(fmt::format("{} needs a number '{}' from {:g} to {:g}", what, key, kLeast, kMost));
+  if (!(value >= kMin && value <= kMax)) {
+    refuse(fmt::format("{} needs a number '{}' from {:g} to {:g}", what, key, kMin, kMax));
   }
   return value;
 }

@@ -5,8 +5,8 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kMostFiles = 2000;
-constexpr size_t kMostBytes = size_t{256} << 20;
+constexpr int64_t kMaxFiles = 2000;
+constexpr size_t kMaxBytes = size_t{256} << 20;
 constexpr int64_t kTimesPerEpoch = 100;
 
 }  // namespace
@@ -14,7 +14,7 @@ constexpr int64_t kTimesPerEpoch = 100;
 MemorySource::MemorySource(const Source& files) : files_(files) {
   size_t total = 0;
   std::vector<uint8_t> buffer;
-  for (SampleId id = 0; id < files.size() && count() < kMostFiles && total < kMostBytes; ++id) {
+  for (SampleId id = 0; id < files.size() && count() < kMaxFiles && total < kMaxBytes; ++id) {
     std::span<const uint8_t> bytes;
     if (!files.read(id, buffer, bytes).ok) bytes = {};
     bytes_.emplace_back(bytes.begin(), bytes.end());

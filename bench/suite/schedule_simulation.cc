@@ -18,7 +18,7 @@ namespace {
 // A copy of gradients to host memory is made in pieces of this size (train/collective/device.h).
 constexpr int64_t kPieceBytes = int64_t{8} << 20;
 constexpr int64_t kFloatBytes = sizeof(float);
-constexpr int64_t kMostBuckets = 1000;
+constexpr int64_t kMaxBuckets = 1000;
 // What a server's update reads and writes per weight, beside the gradients: the weight and its
 // momentum, both ways.
 constexpr double kUpdateBytes = 4.0 * kFloatBytes;
@@ -425,10 +425,10 @@ double predict_slice(const LinkMachine& machine, double bytes, SlicePlace place)
 std::vector<BackwardPart> even_parts(int64_t floats, int64_t bucket_bytes) {
   const int64_t bucket = bucket_bytes / kFloatBytes;
   if (floats < 0 || bucket_bytes < 0 || (bucket_bytes > 0 && bucket == 0) ||
-      (bucket > 0 && floats / bucket > kMostBuckets)) {
+      (bucket > 0 && floats / bucket > kMaxBuckets)) {
     throw std::invalid_argument(fmt::format(
         "{} gradients in buckets of {} bytes: at most {} buckets of whole gradients, or 0 for one",
-        floats, bucket_bytes, kMostBuckets));
+        floats, bucket_bytes, kMaxBuckets));
   }
   std::vector<BackwardPart> parts;
   for (int64_t left = floats; left > 0 || parts.empty();) {

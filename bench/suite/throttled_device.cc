@@ -12,7 +12,7 @@ namespace {
 // A piece is what the slowest link carries in so many seconds, and at least so many bytes: small,
 // so that copies share links evenly, but worth a sleep.
 constexpr double kPieceSeconds = 0.25e-3;
-constexpr double kLeastPiece = 64 << 10;
+constexpr double kMinPiece = 64 << 10;
 
 class ThrottledMemory final : public Memory {
  public:
@@ -102,7 +102,7 @@ void ThrottledLinks::copy(void* target, const void* source, size_t bytes, const 
     const MachineLink& link = machine_.links[use.link];
     slowest = std::min(slowest, use.down ? link.down : link.up);
   }
-  const auto most = static_cast<size_t>(std::max(kLeastPiece, kPieceSeconds * slowest));
+  const auto most = static_cast<size_t>(std::max(kMinPiece, kPieceSeconds * slowest));
   // The copy keeps its own time: if its thread wakes late, it does not lose what its links could
   // have carried meanwhile. It is never ahead of the clock, where it would take the turn of others.
   double end = clock_.seconds() + machine_.latency_seconds;

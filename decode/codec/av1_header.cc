@@ -38,10 +38,10 @@ class BitReader {
   void skip(uint32_t count) { at_ += count; }
   // A number whose count of leading zeros is the count of its bits (uvlc).
   void skip_number() {
-    constexpr uint32_t kMostZeros = 32;
+    constexpr uint32_t kMaxZeros = 32;
     uint32_t zeros = 0;
-    while (zeros < kMostZeros && !bytes_.went_outside() && !flag()) ++zeros;
-    if (zeros < kMostZeros) skip(zeros);
+    while (zeros < kMaxZeros && !bytes_.went_outside() && !flag()) ++zeros;
+    if (zeros < kMaxZeros) skip(zeros);
   }
   bool went_outside() const { return bytes_.went_outside(); }
 
@@ -78,7 +78,7 @@ void read_timing(BitReader& reader, Sequence& sequence, DecoderModel& model) {
 }
 
 void read_operating_points(BitReader& reader, Sequence& sequence) {
-  constexpr uint32_t kSpatialLayers = 8, kLeastLevelWithTier = 8;
+  constexpr uint32_t kSpatialLayers = 8, kMinLevelWithTier = 8;
   DecoderModel model;
   if (reader.flag()) read_timing(reader, sequence, model);
   const bool has_display_delay = reader.flag();
@@ -86,7 +86,7 @@ void read_operating_points(BitReader& reader, Sequence& sequence) {
   sequence.has_layers = count > 1;
   for (uint32_t i = 0; i < count; ++i) {
     sequence.has_layers |= reader.bits(12) >> kSpatialLayers > 1;
-    if (reader.bits(5) >= kLeastLevelWithTier) reader.skip(1);
+    if (reader.bits(5) >= kMinLevelWithTier) reader.skip(1);
     if (model.is_present && reader.flag()) reader.skip(2 * model.delay_bits + 1);
     if (has_display_delay && reader.flag()) reader.skip(4);
   }
@@ -156,7 +156,7 @@ struct Obu {
 // Reads the unit at `at`, and moves `at` behind it. Returns false if it does not fit.
 bool read_obu(std::span<const uint8_t> bytes, size_t& at, Obu& obu) {
   constexpr uint8_t kForbidden = 0x80, kHasExtension = 4, kHasLength = 2;
-  constexpr int kMostLengthBytes = 8;
+  constexpr int kMaxLengthBytes = 8;
   ByteReader reader(bytes, true);
   const uint8_t head = reader.u8(at++);
   obu.type = head >> 3 & 15;
@@ -164,7 +164,7 @@ bool read_obu(std::span<const uint8_t> bytes, size_t& at, Obu& obu) {
   uint64_t length = bytes.size() - at;
   if ((head & kHasLength) != 0) {
     length = 0;
-    for (int i = 0; i < kMostLengthBytes; ++i) {
+    for (int i = 0; i < kMaxLengthBytes; ++i) {
       const uint8_t byte = reader.u8(at++);
       length |= static_cast<uint64_t>(byte & 0x7f) << 7 * i;
       if ((byte & 0x80) == 0) break;
@@ -181,11 +181,11 @@ bool read_obu(std::span<const uint8_t> bytes, size_t& at, Obu& obu) {
 DecodeStatus read_av1_header(std::span<const uint8_t> data, Size& size) {
   Sequence sequence;
   bool has_sequence = false, has_frame = false;
-  constexpr int kMostUnits = 1024;  // a picture has about three
+  constexpr int kMaxUnits = 1024;  // a picture has about three
   int units = 0;
   for (size_t at = 0; at < data.size();) {
     const size_t begin = at;
-    if (++units > kMostUnits) return unsupported_av1(begin, "more than 1024 units");
+    if (++units > kMaxUnits) return unsupported_av1(begin, "more than 1024 units");
     Obu obu;
     if (!read_obu(data, at, obu)) return bad_av1(begin);
     if (obu.has_layer) return unsupported_av1(begin, "layers");

@@ -45,11 +45,11 @@ uint64_t number(ByteReader& reader, size_t& at, size_t bytes) {
 // Counts boxes, up to one more than are allowed. Returns false if one is bad.
 bool count_boxes(std::span<const uint8_t> bytes, size_t at, uint32_t& boxes) {
   AvifBox box;
-  while (boxes <= AvifItems::kMost && next_box(bytes, at, box)) {
+  while (boxes <= AvifItems::kMax && next_box(bytes, at, box)) {
     if (box.is_cut) return false;
     ++boxes;
   }
-  return boxes > AvifItems::kMost || at == bytes.size();
+  return boxes > AvifItems::kMax || at == bytes.size();
 }
 
 struct Place {
@@ -158,42 +158,41 @@ DecodeStatus AvifItems::open(std::span<const uint8_t> file, std::span<const uint
 bool AvifItems::read_properties(Bytes box) {
   AvifBox property;
   size_t at = 0;
-  while (properties_.size() <= kMost && next_box(box, at, property)) {
+  while (properties_.size() <= kMax && next_box(box, at, property)) {
     if (property.is_cut) return false;
     properties_.push_back(property);
   }
-  return properties_.size() > kMost || at == box.size();
+  return properties_.size() > kMax || at == box.size();
 }
 
 // libavif keeps something for each of these, so they are counted before it sees the file.
 DecodeStatus AvifItems::check_counts() const {
   const auto too_many = [](const char* what) {
-    return DecodeStatus{
-        DecodeCode::unsupported, -1,
-        "an AVIF with more than " + std::to_string(kMost) + " " + std::string(what)};
+    return DecodeStatus{DecodeCode::unsupported, -1,
+                        "an AVIF with more than " + std::to_string(kMax) + " " + std::string(what)};
   };
   uint32_t items = 0, references = 0;
   if (names_.empty() || !count_boxes(names_, names_at(), items)) return bad_avif_box("iinf");
   if (!references_.empty() && !count_boxes(references_, kVersionAndFlags, references)) {
     return bad_avif_box("iref");
   }
-  if (items > kMost) return too_many("items");
-  if (properties_.size() > kMost) return too_many("properties");
-  if (references > kMost) return too_many("boxes of references");
+  if (items > kMax) return too_many("items");
+  if (properties_.size() > kMax) return too_many("properties");
+  if (references > kMax) return too_many("boxes of references");
   ByteReader uses(uses_, true);
-  if (uses.u32(kVersionAndFlags) > kMost) return too_many("items with properties");
+  if (uses.u32(kVersionAndFlags) > kMax) return too_many("items with properties");
   uint32_t used = 0, extents = 0, targets = 0, places = 0;
   if (!each_use([&](uint32_t, uint32_t, bool) { ++used; })) return bad_avif_box("ipma");
-  if (used > kMostUses) return too_many("items with 8 properties each");
+  if (used > kMaxUses) return too_many("items with 8 properties each");
   if (!each_place([&](const Place& place) {
         extents += place.extents;
-        return ++places <= kMost && extents <= kMost;
+        return ++places <= kMax && extents <= kMax;
       })) {
     return bad_avif_box("iloc");
   }
-  if (places > kMost || extents > kMost) return too_many("places of items");
+  if (places > kMax || extents > kMax) return too_many("places of items");
   each_reference([&](uint32_t, uint32_t, uint32_t) { ++targets; });
-  if (targets > kMost) return too_many("references");
+  if (targets > kMax) return too_many("references");
   return {};
 }
 

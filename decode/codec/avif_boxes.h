@@ -39,8 +39,8 @@ class AvifItems {
  public:
   // At most as many of each: items, properties, boxes of references, extents. Phones make grids of
   // some hundred items.
-  static constexpr uint32_t kMost = 1024;
-  static constexpr uint32_t kMostUses = 8 * kMost;  // of properties, by all items
+  static constexpr uint32_t kMax = 1024;
+  static constexpr uint32_t kMaxUses = 8 * kMax;  // of properties, by all items
 
   // Finds the boxes inside the content of a `meta` box, and counts what they have.
   DecodeStatus open(std::span<const uint8_t> file, std::span<const uint8_t> meta);

@@ -12,7 +12,7 @@ namespace stoker {
 namespace {
 
 constexpr uint32_t kCoded = box_type("av01"), kGrid = box_type("grid");
-constexpr uint32_t kMostAv1Side = 65536;  // of an AV1 picture
+constexpr uint32_t kMaxAv1Side = 65536;  // of an AV1 picture
 
 DecodeStatus unsupported_avif(const std::string& what) {
   return {DecodeCode::unsupported, -1, "an AVIF with " + what};
@@ -59,8 +59,8 @@ bool read_avif_size(std::span<const uint8_t> content, Size& size) {
   ByteReader reader(content, true);
   const uint32_t width = reader.u32(4), height = reader.u32(8);
   size = {static_cast<int>(width), static_cast<int>(height)};
-  return !reader.went_outside() && width > 0 && height > 0 && width <= kMostAv1Side &&
-         height <= kMostAv1Side;
+  return !reader.went_outside() && width > 0 && height > 0 && width <= kMaxAv1Side &&
+         height <= kMaxAv1Side;
 }
 
 DecodeStatus read_properties(const AvifItems& items, uint32_t item, Properties& found) {
@@ -228,7 +228,7 @@ int64_t padded_pixels(Size size) {
 }
 
 // libavif gets the size of the picture as the limit for what it decodes.
-constexpr int64_t kMostPixels = int64_t{1} << 28;  // of a picture that it takes
+constexpr int64_t kMaxPixels = int64_t{1} << 28;  // of a picture that it takes
 
 bool are_cells_larger(const Picture& picture) {
   const Size size = picture.properties.size, cell = picture.cell;
@@ -240,7 +240,7 @@ bool are_cells_larger(const Picture& picture) {
 // A decoder of its own for each cell takes 430 KB (dav1d 1.0), which must not be much beside what
 // the pixels take.
 DecodeStatus check_cells(const Pictures& pictures) {
-  constexpr int64_t kFewCells = 16, kLeastPixels = 256 * 256;
+  constexpr int64_t kFewCells = 16, kMinPixels = 256 * 256;
   const int64_t cells = pictures.colours.cells + pictures.alpha.cells;
   for (const Picture* picture : {&pictures.colours, &pictures.alpha}) {
     const Size cell = picture->cell;
@@ -248,7 +248,7 @@ DecodeStatus check_cells(const Pictures& pictures) {
       return unsupported_avif("cells that are larger than the picture");
     }
     if (picture->cells == 0 || cells <= kFewCells ||
-        int64_t{cell.width} * cell.height >= kLeastPixels) {
+        int64_t{cell.width} * cell.height >= kMinPixels) {
       continue;
     }
     return unsupported_avif(std::to_string(cells) + " cells, some of " +
@@ -337,7 +337,7 @@ DecodeStatus read_avif_header(std::span<const uint8_t> bytes, AvifHeader& header
   if (status.ok()) status = check_cells(pictures);
   if (!status.ok()) return status;
   header.size = pictures.colours.properties.size;
-  if (int64_t{header.size.width} * header.size.height > kMostPixels) {
+  if (int64_t{header.size.width} * header.size.height > kMaxPixels) {
     return {DecodeCode::too_large, -1, "more pixels than libavif decodes"};
   }
   header.orientation = orientation_of(pictures.colours.properties);

@@ -76,13 +76,13 @@ bool read_bmp_palette(ByteReader& reader, int64_t at, int64_t colours, int64_t c
 // Finds the palette and the pixels. As in Pillow, if the offset of the pixels is that of the
 // palette, the pixels come after the palette.
 DecodeStatus find_palette(ByteReader& reader, uint32_t header_bytes, BmpLayout& layout) {
-  constexpr int64_t kMostColours = 65536;
+  constexpr int64_t kMaxColours = 65536;
   const bool is_old = header_bytes == kOldHeader;
   const int64_t said = is_old ? 0 : reader.u32(46);
   const int64_t colours = said == 0 ? int64_t{1} << layout.bits : said;
   const int64_t colour_bytes = is_old ? 3 : 4;
   const int64_t at = kFileHeader + header_bytes;
-  if (colours > kMostColours) return {DecodeCode::corrupt, 46, "a bad BMP palette"};
+  if (colours > kMaxColours) return {DecodeCode::corrupt, 46, "a bad BMP palette"};
   if (layout.pixels_at == 0) layout.pixels_at = at + colours * colour_bytes;
   if (layout.pixels_at == at) layout.pixels_at += 4 * colours;
   if (read_bmp_palette(reader, at, colours, colour_bytes, layout)) return {};
@@ -191,9 +191,9 @@ DecodeStatus read_bmp_layout(std::span<const uint8_t> bytes, BmpLayout& layout) 
   const uint32_t compression = is_old ? kRaw : reader.u32(30);
   layout.pixels_at = reader.u32(10);
   if (reader.went_outside()) return cut_short(bytes.size());
-  constexpr uint32_t kMost = 0x7fffffff;
-  if (!is_known_header(header_bytes) || width == 0 || height == 0 || width > kMost ||
-      height > kMost) {
+  constexpr uint32_t kMax = 0x7fffffff;
+  if (!is_known_header(header_bytes) || width == 0 || height == 0 || width > kMax ||
+      height > kMax) {
     return {DecodeCode::corrupt, 14, "a bad BMP header"};
   }
   layout.size = {static_cast<int>(width), static_cast<int>(height)};

@@ -49,7 +49,7 @@ const CodecPlugin* open_codec_plugin(ImageFormat format, std::string& problem) {
 
 DecodeStatus read_plugin_pixels(std::span<const uint8_t> bytes, const CodecHeader& header,
                                 CodecFrame& frame) {
-  constexpr size_t kMostBytes = 0x7fffffff;
+  constexpr size_t kMaxBytes = 0x7fffffff;
   const CodecPluginName& name = codec_plugin_name(header.format);
   std::string problem;
   const CodecPlugin* plugin = open_codec_plugin(header.format, problem);
@@ -58,7 +58,7 @@ DecodeStatus read_plugin_pixels(std::span<const uint8_t> bytes, const CodecHeade
             std::string(name.format) + " needs " + name.library + ": " + problem +
                 " (it is built with " + name.package + ")"};
   }
-  if (bytes.size() > kMostBytes) {
+  if (bytes.size() > kMaxBytes) {
     return {DecodeCode::too_large, -1, std::string("more bytes than ") + name.library + " reads"};
   }
   frame.begin({0, 0, header.size.width, header.size.height}, FrameColours::rgb);

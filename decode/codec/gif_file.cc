@@ -84,7 +84,7 @@ class GifBlocks {
   }
 
   DecodeStatus read_image(GifLayout& layout) {
-    constexpr int kLeastBits = 1, kMostBits = 8;
+    constexpr int kMinBits = 1, kMaxBits = 8;
     layout.box = {reader_.u16(at_), reader_.u16(at_ + 2), reader_.u16(at_ + 4),
                   reader_.u16(at_ + 6)};
     const uint8_t flags = reader_.u8(at_ + 8);
@@ -99,7 +99,7 @@ class GifBlocks {
     if (is_control_bad_ || layout.box.width == 0 || layout.box.height == 0) {
       return {DecodeCode::corrupt, static_cast<int64_t>(at_), "a bad GIF image"};
     }
-    if (layout.code_bits < kLeastBits || layout.code_bits > kMostBits) {
+    if (layout.code_bits < kMinBits || layout.code_bits > kMaxBits) {
       return {DecodeCode::unsupported, static_cast<int64_t>(at_),
               "a GIF with codes of " + std::to_string(layout.code_bits) + " bits"};
     }

@@ -12,8 +12,8 @@
 namespace stoker {
 namespace {
 
-constexpr int kMostCodeBits = 12;
-constexpr uint32_t kCodes = 1u << kMostCodeBits;
+constexpr int kMaxCodeBits = 12;
+constexpr uint32_t kCodes = 1u << kMaxCodeBits;
 constexpr size_t kGifCopy = 16;                  // bytes that are copied at once
 constexpr size_t kGifSpare = kCodes + kGifCopy;  // what the last string may write behind the pixels
 
@@ -87,7 +87,7 @@ const char* decode_pixels(GifCodes codes, int code_bits, size_t count, uint8_t* 
     }
     if (last.length != 0 && next < kCodes) {
       strings[next] = {last.at, last.length + 1};
-      if (next == (1u << bits) - 1 && bits < kMostCodeBits) ++bits;
+      if (next == (1u << bits) - 1 && bits < kMaxCodeBits) ++bits;
       ++next;
     }
     last = string;

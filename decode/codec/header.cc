@@ -118,10 +118,10 @@ DecodeStatus read_avif(std::span<const uint8_t> bytes, CodecHeader& header) {
 DecodeStatus read_jpeg2000(std::span<const uint8_t> bytes, CodecHeader& header) {
   constexpr int64_t kShare = 4;  // OpenCV takes up to 48 bytes for a pixel
   // Shorter sides than this are refused, too; with it the product does not overflow.
-  constexpr int kMostSide = 1 << 20;
+  constexpr int kMaxSide = 1 << 20;
   const DecodeStatus status = read_jpeg2000_header(bytes, header.size);
   const auto [width, height] = header.size;
-  header.planned_pixels = kShare * std::min(width, kMostSide) * std::min(height, kMostSide);
+  header.planned_pixels = kShare * std::min(width, kMaxSide) * std::min(height, kMaxSide);
   return status;
 }
 

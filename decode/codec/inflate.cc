@@ -9,11 +9,11 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kWindow = 32768;   // how far back a match may begin
-constexpr size_t kStep = 65536;     // bytes that are decoded at once, where so many are wanted
-constexpr size_t kMostMatch = 258;  // bytes of a match
-constexpr size_t kMatchCopy = 16;   // bytes that are copied at once
-constexpr size_t kWindowSpare = kMostMatch + 4 * kMatchCopy;  // what may be written behind a limit
+constexpr size_t kWindow = 32768;  // how far back a match may begin
+constexpr size_t kStep = 65536;    // bytes that are decoded at once, where so many are wanted
+constexpr size_t kMaxMatch = 258;  // bytes of a match
+constexpr size_t kMatchCopy = 16;  // bytes that are copied at once
+constexpr size_t kWindowSpare = kMaxMatch + 4 * kMatchCopy;  // what may be written behind a limit
 constexpr ptrdiff_t kFastInput = 32;  // bytes that the fast loop reads without looking, at most
 
 // An entry of a table says what the next bits are.
@@ -88,8 +88,8 @@ class TableBuilder {
  public:
   TableBuilder(std::span<const uint8_t> lengths, const uint32_t* symbols) : symbols_(symbols) {
     for (const uint8_t length : lengths) ++counts_[length];
-    uint16_t places[kMost + 1];
-    for (int length = 1, at = 0; length <= kMost; ++length) {
+    uint16_t places[kMax + 1];
+    for (int length = 1, at = 0; length <= kMax; ++length) {
       places[length] = static_cast<uint16_t>(at);
       at += counts_[length];
     }
@@ -103,7 +103,7 @@ class TableBuilder {
   // few. A single code of one bit is allowed, and none at all; unused bits are then kBad.
   bool is_possible(bool may_be_single) const {
     int left = 1;
-    for (int length = 1; length <= kMost; ++length) {
+    for (int length = 1; length <= kMax; ++length) {
       left = 2 * left - counts_[length];
       if (left < 0) return false;
     }
@@ -129,7 +129,7 @@ class TableBuilder {
   }
 
  private:
-  static constexpr int kMost = 15;
+  static constexpr int kMax = 15;
 
   // Codes that are longer than the table's lookups stand in order, so those that begin with the
   // same bits are neighbours, and the last of them is the longest.
@@ -141,7 +141,7 @@ class TableBuilder {
     int length = table_bits + 1;
     int used = 0;  // of the codes of this length
     const auto skip_empty = [&] {
-      while (length <= kMost && used == counts_[length]) ++length, used = 0;
+      while (length <= kMax && used == counts_[length]) ++length, used = 0;
     };
     skip_empty();
     while (symbol < end) {
@@ -165,7 +165,7 @@ class TableBuilder {
   int longest_from(int length, int used, uint32_t code, uint32_t mask) const {
     const uint32_t prefix = code & mask;
     int longest = length;
-    while (length <= kMost) {
+    while (length <= kMax) {
       if (used == counts_[length]) {
         ++length;
         used = 0;
@@ -180,7 +180,7 @@ class TableBuilder {
   }
 
   const uint32_t* const symbols_;
-  int counts_[kMost + 1] = {};
+  int counts_[kMax + 1] = {};
   int codes_ = 0;
   uint16_t sorted_[288];  // the symbols that have codes, in the order of these
 };
@@ -351,10 +351,10 @@ bool Inflater::fail(InflateFault fault) {
 // ---- Headers
 
 bool Inflater::read_stream_header() {
-  constexpr uint32_t kDeflate = 8, kMostWindow = 7, kDictionary = 32;
+  constexpr uint32_t kDeflate = 8, kMaxWindow = 7, kDictionary = 32;
   uint32_t method = 0, flags = 0;
   if (!take(8, method) || !take(8, flags)) return false;
-  const bool is_known = method % 16 == kDeflate && method / 16 <= kMostWindow &&
+  const bool is_known = method % 16 == kDeflate && method / 16 <= kMaxWindow &&
                         (256 * method + flags) % 31 == 0 && (flags & kDictionary) == 0;
   return is_known || fail(InflateFault::broken);
 }
@@ -388,12 +388,12 @@ bool Inflater::make_fixed_tables() {
 
 bool Inflater::read_code_lengths() {
   constexpr uint8_t kOrder[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
-  constexpr int kMostLiterals = 286, kMostDistances = 30, kLengthBits = 7;
+  constexpr int kMaxLiterals = 286, kMaxDistances = 30, kLengthBits = 7;
   uint32_t literals = 0, distances = 0, given = 0;
   if (!take(5, literals) || !take(5, distances) || !take(4, given)) return false;
   literals += 257;
   distances += 1;
-  if (literals > kMostLiterals || distances > kMostDistances) return false;
+  if (literals > kMaxLiterals || distances > kMaxDistances) return false;
   uint8_t lengths[19] = {};
   for (uint32_t i = 0; i < given + 4; ++i) {
     uint32_t length = 0;
@@ -474,7 +474,7 @@ bool Inflater::take_symbol(const uint32_t* table, int table_bits, uint32_t& entr
     int length = static_cast<int>(code_bits_of(entry));
     if (is_literal(entry)) length = lengths_[entry >> 8 & 0xff];
     if ((entry & kKind) == kBad && !is_literal(entry)) {
-      if (bits < kMostBits) continue;
+      if (bits < kMaxBits) continue;
       return fail(InflateFault::broken);
     }
     if (length > count_) continue;

@@ -55,13 +55,13 @@ class Inflater {
   void release() { window_.release(); }
 
  private:
-  static constexpr int kLiteralBits = 11, kDistanceBits = 8, kMostBits = 15;
+  static constexpr int kLiteralBits = 11, kDistanceBits = 8, kMaxBits = 15;
   static constexpr size_t kLiterals = 288, kDistances = 32;
   // Every subtable is for two codes at least, and has 2^(15 - bits of the table) entries at most.
   static constexpr size_t kLiteralEntries =
-      (size_t{1} << kLiteralBits) + (kLiterals / 2 << (kMostBits - kLiteralBits));
+      (size_t{1} << kLiteralBits) + (kLiterals / 2 << (kMaxBits - kLiteralBits));
   static constexpr size_t kDistanceEntries =
-      (size_t{1} << kDistanceBits) + (kDistances / 2 << (kMostBits - kDistanceBits));
+      (size_t{1} << kDistanceBits) + (kDistances / 2 << (kMaxBits - kDistanceBits));
   enum class Part : uint8_t { stream_header, block_header, stored, codes, end };
 
   void make_room(size_t count);

@@ -68,13 +68,13 @@ struct Codestream {
 
 // The size, and the tiles. `at`: behind the marker.
 DecodeStatus read_jpeg2000_size(std::span<const uint8_t> bytes, size_t at, Codestream& stream) {
-  constexpr uint32_t kMostSide = 0x7fffffff, kUnsigned8 = 7;
+  constexpr uint32_t kMaxSide = 0x7fffffff, kUnsigned8 = 7;
   constexpr uint64_t kTiles = 64, kPixelsOfATile = 1024;
   ByteReader reader(bytes, true);
   const uint32_t width = reader.u32(at + 4), height = reader.u32(at + 8);
   const uint32_t tile_width = reader.u32(at + 20), tile_height = reader.u32(at + 24);
   stream.channels = reader.u16(at + 36);
-  if (width == 0 || height == 0 || width > kMostSide || height > kMostSide || tile_width == 0 ||
+  if (width == 0 || height == 0 || width > kMaxSide || height > kMaxSide || tile_width == 0 ||
       tile_height == 0) {
     return bad_jpeg2000(at);
   }
@@ -102,19 +102,19 @@ DecodeStatus read_jpeg2000_size(std::span<const uint8_t> bytes, size_t at, Codes
 // How the tiles are coded. `at`: behind the marker.
 DecodeStatus check_coding(std::span<const uint8_t> bytes, size_t at) {
   constexpr uint8_t kHasPrecincts = 1;
-  constexpr int kLeastPrecinct = 6, kLeastBlock = 4;  // powers of two; those of a block less 4
-  constexpr uint32_t kMostLayers = 256, kMostLevels = 32;
+  constexpr int kMinPrecinct = 6, kMinBlock = 4;  // powers of two; those of a block less 4
+  constexpr uint32_t kMaxLayers = 256, kMaxLevels = 32;
   ByteReader reader(bytes, true);
   const uint32_t levels = reader.u8(at + 7);
-  if (levels > kMostLevels) return bad_jpeg2000(at);
-  if (reader.u16(at + 4) > kMostLayers) return unsupported_jpeg2000("more than 256 layers");
-  if (reader.u8(at + 8) + reader.u8(at + 9) < kLeastBlock) {
+  if (levels > kMaxLevels) return bad_jpeg2000(at);
+  if (reader.u16(at + 4) > kMaxLayers) return unsupported_jpeg2000("more than 256 layers");
+  if (reader.u8(at + 8) + reader.u8(at + 9) < kMinBlock) {
     return unsupported_jpeg2000("tiny blocks");
   }
   const bool has_precincts = (reader.u8(at + 2) & kHasPrecincts) != 0;
   for (uint32_t level = 0; has_precincts && level <= levels; ++level) {
     const uint8_t precinct = reader.u8(at + 12 + level);
-    if (precinct % 16 < kLeastPrecinct || precinct / 16 < kLeastPrecinct) {
+    if (precinct % 16 < kMinPrecinct || precinct / 16 < kMinPrecinct) {
       return unsupported_jpeg2000("tiny precincts");
     }
   }
@@ -201,14 +201,14 @@ DecodeStatus check_jpeg2000_body(std::span<const uint8_t> bytes) {
   Codestream stream;
   DecodeStatus status = read_codestream(bytes, stream);
   if (!status.ok()) return status;
-  constexpr uint32_t kLeastPart = 14;
+  constexpr uint32_t kMinPart = 14;
   ByteReader reader(bytes, true);
   for (size_t at = stream.tiles_at;;) {
     const uint16_t marker = reader.u16(at);
     if (marker == kEndMarker) return {};
     const uint32_t length = reader.u32(at + 6);
     if (reader.went_outside() || length > bytes.size() - at) return cut_short(bytes.size());
-    if (marker != kTilePartMarker || length < kLeastPart) return bad_jpeg2000(at);
+    if (marker != kTilePartMarker || length < kMinPart) return bad_jpeg2000(at);
     status = check_tile_header(bytes, at, at + length);
     if (!status.ok()) return status;
     at += length;

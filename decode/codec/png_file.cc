@@ -10,10 +10,10 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kFirstPngChunk = 8;          // behind the signature
-constexpr size_t kChunkFrame = 12;            // a chunk's length, name and checksum
-constexpr size_t kPngHeaderBytes = 13;        // of the first chunk's data
-constexpr uint32_t kMostLength = 0x7fffffff;  // of a chunk
+constexpr size_t kFirstPngChunk = 8;         // behind the signature
+constexpr size_t kChunkFrame = 12;           // a chunk's length, name and checksum
+constexpr size_t kPngHeaderBytes = 13;       // of the first chunk's data
+constexpr uint32_t kMaxLength = 0x7fffffff;  // of a chunk
 
 DecodeStatus bad_png(size_t at, const char* what) {
   return {DecodeCode::corrupt, static_cast<int64_t>(at), what};
@@ -72,7 +72,7 @@ int PngHeader::channels() const {
 }
 
 DecodeStatus read_png_header(std::span<const uint8_t> bytes, PngHeader& header) {
-  constexpr uint32_t kMostSide = 0x7fffffff;
+  constexpr uint32_t kMaxSide = 0x7fffffff;
   ByteReader reader(bytes, true);
   if (bytes.size() < kFirstPngChunk + kChunkFrame + kPngHeaderBytes) return cut_short(bytes.size());
   const uint32_t width = reader.u32(16), height = reader.u32(20);
@@ -80,7 +80,7 @@ DecodeStatus read_png_header(std::span<const uint8_t> bytes, PngHeader& header) 
   header.colours = static_cast<PngColours>(bytes[25]);
   const bool is_header =
       reader.u32(kFirstPngChunk) == kPngHeaderBytes && is_named(bytes, kFirstPngChunk, "IHDR") &&
-      width >= 1 && height >= 1 && width <= kMostSide && height <= kMostSide &&
+      width >= 1 && height >= 1 && width <= kMaxSide && height <= kMaxSide &&
       is_depth(header.colours, header.bits) && bytes[26] == 0 && bytes[27] == 0 && bytes[28] <= 1;
   if (!is_header) return bad_png(kFirstPngChunk, "a bad PNG header");
   header.size = {static_cast<int>(width), static_cast<int>(height)};
@@ -116,7 +116,7 @@ DecodeStatus find_png_pixels(std::span<const uint8_t> bytes, const PngHeader& he
   for (size_t at = kFirstPngChunk + kChunkFrame + kPngHeaderBytes;
        at + kChunkFrame <= bytes.size();) {
     const uint32_t length = reader.u32(at);
-    if (length > kMostLength || !is_name(bytes, at)) return bad_png(at, "a bad PNG chunk");
+    if (length > kMaxLength || !is_name(bytes, at)) return bad_png(at, "a bad PNG chunk");
     if (is_named(bytes, at, "IDAT")) {
       if (header.colours == PngColours::palette && !has_palette) {
         return bad_png(at, "a PNG without its palette");

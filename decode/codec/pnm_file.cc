@@ -10,8 +10,8 @@ namespace stoker {
 namespace {
 
 constexpr size_t kMagic = 2;
-constexpr int kMostDigits = 10;  // of a number, as in Pillow
-constexpr int kMostOfByte = 255, kMostOfAll = 65535;
+constexpr int kMaxDigits = 10;  // of a number, as in Pillow
+constexpr int kMaxOfByte = 255, kMostOfAll = 65535;
 
 bool is_space(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
@@ -36,7 +36,7 @@ Number read_number(std::span<const uint8_t> bytes, bool may_end, size_t& at, int
       at = skip_comment(bytes, at);
     } else if (is_space(c)) {
       if (digits > 0) return Number::read;
-    } else if (!is_digit(c) || ++digits > kMostDigits) {
+    } else if (!is_digit(c) || ++digits > kMaxDigits) {
       return Number::bad;
     } else {
       value = 10 * value + (c - '0');
@@ -62,7 +62,7 @@ DecodeStatus read_field(std::span<const uint8_t> bytes, int64_t most, size_t& at
 
 int64_t PnmLayout::row_bytes() const {
   if (is_bilevel) return (row_samples() + 7) / 8;
-  return row_samples() * (most > kMostOfByte ? 2 : 1);
+  return row_samples() * (most > kMaxOfByte ? 2 : 1);
 }
 
 bool is_pnm(std::span<const uint8_t> bytes) {
@@ -73,7 +73,7 @@ bool is_pnm(std::span<const uint8_t> bytes) {
 }
 
 DecodeStatus read_pnm_layout(std::span<const uint8_t> bytes, PnmLayout& layout) {
-  constexpr int64_t kMostSide = 0x7fffffff;
+  constexpr int64_t kMaxSide = 0x7fffffff;
   layout = {};
   if (bytes.size() <= kMagic) return {DecodeCode::truncated, 0, "the file ends too early"};
   const auto kind = static_cast<char>(bytes[1]);
@@ -85,8 +85,8 @@ DecodeStatus read_pnm_layout(std::span<const uint8_t> bytes, PnmLayout& layout) 
   layout.is_bilevel = kind == '1' || kind == '4';
   layout.channels = kind == '3' || kind == '6' ? 3 : 1;
   size_t at = kMagic;
-  DecodeStatus status = read_field(bytes, kMostSide, at, layout.size.width);
-  if (status.ok()) status = read_field(bytes, kMostSide, at, layout.size.height);
+  DecodeStatus status = read_field(bytes, kMaxSide, at, layout.size.width);
+  if (status.ok()) status = read_field(bytes, kMaxSide, at, layout.size.height);
   if (status.ok() && !layout.is_bilevel) status = read_field(bytes, kMostOfAll, at, layout.most);
   layout.pixels_at = static_cast<int64_t>(at);
   return status;
@@ -167,7 +167,7 @@ bool PnmRows::fail(DecodeCode code, const char* what) {
 
 void PnmRows::read_binary_row(int y, int x, int width, uint8_t* to) const {
   const uint8_t* row = bytes_.data() + layout_.pixels_at + y * layout_.row_bytes();
-  if (layout_.most == kMostOfByte && !layout_.is_bilevel) {
+  if (layout_.most == kMaxOfByte && !layout_.is_bilevel) {
     const uint8_t* from = row + int64_t{x} * layout_.channels;
     if (layout_.channels == 3) {
       std::memcpy(to, from, size_t{3} * static_cast<size_t>(width));
@@ -178,9 +178,9 @@ void PnmRows::read_binary_row(int y, int x, int width, uint8_t* to) const {
   }
   const int64_t begin = int64_t{x} * layout_.channels;
   for (int64_t i = begin; i < begin + int64_t{width} * layout_.channels; ++i) {
-    const int value = layout_.is_bilevel           ? row[i / 8] >> (7 - i % 8) & 1
-                      : layout_.most > kMostOfByte ? row[2 * i] << 8 | row[2 * i + 1]
-                                                   : row[i];
+    const int value = layout_.is_bilevel          ? row[i / 8] >> (7 - i % 8) & 1
+                      : layout_.most > kMaxOfByte ? row[2 * i] << 8 | row[2 * i + 1]
+                                                  : row[i];
     *to++ = scaled(value);
     if (layout_.channels == 1) to = std::fill_n(to, 2, to[-1]);
   }
@@ -188,8 +188,8 @@ void PnmRows::read_binary_row(int y, int x, int width, uint8_t* to) const {
 
 uint8_t PnmRows::scaled(int value) const {
   if (layout_.is_bilevel) return value == 0 ? 255 : 0;
-  if (layout_.most == kMostOfByte) return static_cast<uint8_t>(value);
-  const int scale = layout_.channels == 1 && layout_.most > kMostOfByte ? kMostOfAll : kMostOfByte;
+  if (layout_.most == kMaxOfByte) return static_cast<uint8_t>(value);
+  const int scale = layout_.channels == 1 && layout_.most > kMaxOfByte ? kMostOfAll : kMaxOfByte;
   const double exact = static_cast<double>(value) / layout_.most * scale;
   return static_cast<uint8_t>(std::min(std::nearbyint(exact), 255.0));
 }

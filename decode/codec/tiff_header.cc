@@ -48,7 +48,7 @@ class TiffDirectory {
     // Behind the end, where reads are refused and sums do not wrap around.
     begin_ = static_cast<size_t>(std::min<uint64_t>(begin, reader_.size()));
     const uint64_t entries = is_big_ ? reader_.u64(begin_) : reader_.u16(begin_);
-    entries_ = static_cast<int>(std::min<uint64_t>(entries, kMostEntries + 1));
+    entries_ = static_cast<int>(std::min<uint64_t>(entries, kMaxEntries + 1));
   }
 
   // Returns false if a tag occurs twice (readers disagree about which one counts) or is out of
@@ -56,7 +56,7 @@ class TiffDirectory {
   bool is_sound() {
     constexpr uint32_t kOffsetBytes = 8;
     if (is_big_ && (reader_.u16(4) != kOffsetBytes || reader_.u16(6) != 0)) return false;
-    if (entries_ > kMostEntries) return false;
+    if (entries_ > kMaxEntries) return false;
     for (int i = 1; i < entries_; ++i) {
       if (reader_.u16(entry(i)) <= reader_.u16(entry(i - 1))) return false;
     }
@@ -172,7 +172,7 @@ class TiffDirectory {
   }
 
   static constexpr uint16_t kBigVersion = 43;
-  static constexpr int kMostEntries = 0xffff;  // as many as a directory of a small TIFF can have
+  static constexpr int kMaxEntries = 0xffff;  // as many as a directory of a small TIFF can have
 
   uint32_t bytes_of_type(uint16_t type) const {
     constexpr uint16_t kByte = 1, kShort = 3, kLong = 4, kLong8 = 16;
@@ -297,13 +297,13 @@ void read_parts(TiffDirectory& tiff, TiffLayout& layout) {
   layout.is_tiled = tiff.find(kTileOffsets).count != 0;
   layout.offsets = tiff.find(layout.is_tiled ? kTileOffsets : kStripOffsets);
   layout.sizes = tiff.find(layout.is_tiled ? kTileBytes : kStripBytes);
-  constexpr uint32_t kMost = 0x7fffffff;
+  constexpr uint32_t kMax = 0x7fffffff;
   const auto height = static_cast<uint32_t>(layout.size.height);
   const uint32_t across =
       layout.is_tiled ? tiff.first(kTileWidth, 0) : static_cast<uint32_t>(layout.size.width);
   const uint32_t down = layout.is_tiled ? tiff.first(kTileHeight, 0)
                                         : std::min(tiff.first(kRowsPerStrip, ~0u), height);
-  if (across > 0 && across <= kMost && down > 0 && down <= kMost) {
+  if (across > 0 && across <= kMax && down > 0 && down <= kMax) {
     layout.part = {static_cast<int>(across), static_cast<int>(down)};
   }
 }
@@ -355,11 +355,11 @@ DecodeStatus read_tiff_layout(std::span<const uint8_t> bytes, TiffLayout& layout
   const uint32_t planes = tiff.first(kPlanarConfiguration, 1);
   layout.is_separate = planes == 2;
   const bool is_read = (planes == 1 || planes == 2) && choose_colours(tiff, layout);
-  constexpr uint32_t kMost = 0x7fffffff;
+  constexpr uint32_t kMax = 0x7fffffff;
   if (tiff.went_outside()) {
     return cut_short(bytes.size());
   }
-  if (!is_sound || width == 0 || height == 0 || width > kMost || height > kMost) {
+  if (!is_sound || width == 0 || height == 0 || width > kMax || height > kMax) {
     return {DecodeCode::corrupt, 0, "a bad TIFF directory"};
   }
   layout.size = {static_cast<int>(width), static_cast<int>(height)};

@@ -23,8 +23,8 @@ Box with_margin(Box box, Size size) {
 // libwebp takes less than 12 bytes only as a file. One colour needs no more. Returns the file, or
 // nothing for other pixels.
 std::vector<uint8_t> wrap_tiny(std::span<const uint8_t> data) {
-  constexpr size_t kLeast = 12;
-  if (data.size() >= kLeast) return {};
+  constexpr size_t kMin = 12;
+  if (data.size() >= kMin) return {};
   const auto size = static_cast<uint8_t>(data.size());
   const auto odd = static_cast<uint8_t>(size % 2), whole = static_cast<uint8_t>(12 + size + odd);
   std::vector<uint8_t> file{'R', 'I', 'F', 'F', whole, 0,   0,    0, 'W', 'E',

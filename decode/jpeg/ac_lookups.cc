@@ -7,15 +7,15 @@ namespace stoker {
 namespace {
 
 constexpr int kWindowBits = std::max(kMaxAcBits, kSkipBits);
-constexpr uint32_t kMostPairs = 1u << kMaxAcBits, kSkips = 1u << kSkipBits;
+constexpr uint32_t kMaxPairs = 1u << kMaxAcBits, kSkips = 1u << kSkipBits;
 constexpr uint64_t kBothAdvances = 1u << 8 | uint64_t{1} << 56;
 constexpr uint64_t kFirstValue = uint64_t{0xFFFF} << 16, kSecondValue = uint64_t{0xFFFF} << 32;
 constexpr uint64_t kOneInFirst = uint64_t{1} << 16, kOneInSecond = uint64_t{1} << 32;
 constexpr uint64_t kOneInBoth = kOneInFirst | kOneInSecond;
 // The most that a skip entry without an end-of-block may advance. With this limit, the end position
 // shows whether an end-of-block followed, and whether a symbol was found at all.
-constexpr int kMostSkipped = kNoSymbol - kEndOfBlock - 1;
-static_assert(kBlockEnd - 1 + kMostSkipped < kEndOfBlock);
+constexpr int kMaxSkipped = kNoSymbol - kEndOfBlock - 1;
+static_assert(kBlockEnd - 1 + kMaxSkipped < kEndOfBlock);
 
 // Skip entries are written eight at once, as two words of four: compilers make one vector of them.
 constexpr uint32_t kChunk = 8;
@@ -205,7 +205,7 @@ class LookupBuilder {
       const uint16_t* from = skips_ + level_of(behind);
       const uint32_t mask = std::max(1u << behind, kChunk) - 1;
       const uint64_t skip = symbol->skip;
-      const uint64_t more = (skip & kAdvances) + ((127 - kMostSkipped) << 8) * kFour;
+      const uint64_t more = (skip & kAdvances) + ((127 - kMaxSkipped) << 8) * kFour;
       for (uint32_t i = 0; i < span; i += kChunk) put_skips(skip, more, from + (i & mask), to + i);
       to += span;
     }
@@ -226,8 +226,8 @@ class LookupBuilder {
 
   Symbol symbols_[256];
   const Symbol* upto_[kWindowBits + 1];
-  uint64_t next_pairs_[kMostPairs];
-  uint64_t first_values_[kMostPairs];  // masks: which values belong to the first symbol
+  uint64_t next_pairs_[kMaxPairs];
+  uint64_t first_values_[kMaxPairs];  // masks: which values belong to the first symbol
   uint16_t skips_[2 * kSkips + 3 * kChunk];
   bool has_pairs_[kMaxAcBits] = {};
   const uint32_t pair_bits_;

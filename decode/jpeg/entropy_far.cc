@@ -27,13 +27,13 @@
 #define STOKER_ENTROPY_FAR_ONCE
 namespace stoker {
 
-inline constexpr int kMostMarks = 64;
+inline constexpr int kMaxMarks = 64;
 
 // The MCUs that are skipped between two checks of the position.
 inline int chunk_of(const McuLayout& layout) { return kSkipChunk / layout.block_count; }
 
 // Shorter runs are not worth a second stream.
-inline constexpr int kLeastFarBlocks = 256;
+inline constexpr int kMinFarBlocks = 256;
 
 // Where the second stream begins, and how many MCUs it is to skip.
 struct FarGuess {
@@ -153,7 +153,7 @@ HWY_INLINE bool skip_chunk(int mcus, SkipStream& s) {
 
 // The marks of the second stream.
 struct SkipMarks {
-  SkipMark marks[kMostMarks];
+  SkipMark marks[kMaxMarks];
   int count = 0;
 
   void add(const SkipStream& s) {
@@ -191,11 +191,11 @@ HWY_INLINE bool run_two(int mcus, int half, SkipStream& a, SkipStream& b, SkipMa
 // mark, or the number of marks if there is none.
 HWY_INLINE int meet(int mcus, int64_t begin, const SkipMarks& marks, SkipStream& a,
                     bool& is_sound) {
-  constexpr int kMostMissed = 4;
+  constexpr int kMaxMissed = 4;
   while (is_sound && a.bit() < begin && a.mcus < mcus) {
     is_sound = skip_chunk(std::min(mcus - a.mcus, chunk_of(a.layout)), a);
   }
-  for (int m = 0, missed = 0; m < marks.count && missed < kMostMissed; ++m) {
+  for (int m = 0, missed = 0; m < marks.count && missed < kMaxMissed; ++m) {
     const int64_t bit = marks.marks[m].bit;
     if (bit < a.bit()) continue;
     while (is_sound && a.bit() < bit && a.mcus < mcus) is_sound = skip_chunk(1, a);
@@ -246,8 +246,8 @@ namespace stoker {
 HWY_EXPORT(skip_in_two);
 
 bool skip_far(McuLayout& layout, int mcus, const uint8_t* limit, EntropyState& state, int& met) {
-  const int few = chunk_of(layout), least = kLeastFarBlocks / layout.block_count;
-  const int most_marked = kMostMarks * std::max(1, chunk_of(layout) / 2);
+  const int few = chunk_of(layout), least = kMinFarBlocks / layout.block_count;
+  const int most_marked = kMaxMarks * std::max(1, chunk_of(layout) / 2);
   int last = mcus < few + least ? mcus : few;
   EntropyState before = state;
   if (!skip_mcus(layout, last, limit, state)) return false;

@@ -189,7 +189,7 @@ template <bool kStore>
 HWY_INLINE bool refine_block(BitSource& in, const AcScan& scan, uint64_t band, uint64_t& nonzero,
                              int16_t* out, uint32_t& ended) {
   // What a symbol and its bits of correction may take, so that the next lookup is filled.
-  constexpr uint64_t kMostBits = kRefilled - 16;
+  constexpr uint64_t kMaxBits = kRefilled - 16;
   const int16_t one = static_cast<int16_t>(1 << scan.low);
   const uint64_t end = mask_bit(scan.last);
   const uint64_t corrected = band & nonzero;
@@ -225,7 +225,7 @@ HWY_INLINE bool refine_block(BitSource& in, const AcScan& scan, uint64_t band, u
       }
     }
     in.drop(bits_of(entry));
-    if (HWY_UNLIKELY(bits_of(entry) + static_cast<uint64_t>(count) > kMostBits)) {
+    if (HWY_UNLIKELY(bits_of(entry) + static_cast<uint64_t>(count) > kMaxBits)) {
       corrections = corrections << count | in.take_refilled(count);
       in.refill();
     } else {

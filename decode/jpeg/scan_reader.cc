@@ -11,8 +11,8 @@ namespace {
 
 // The most MCUs of a row, and between two checks of the predictors. A predictor may grow by 4
 // blocks of 2^15 in each.
-constexpr int kMostUnchecked = 8192;
-static_assert(int64_t{kMaxDc} + (int64_t{4} * kMostUnchecked << 15) <
+constexpr int kMaxUnchecked = 8192;
+static_assert(int64_t{kMaxDc} + (int64_t{4} * kMaxUnchecked << 15) <
               std::numeric_limits<int32_t>::max());
 
 // JpegDecoder also looks further back; files that end otherwise are left to it.
@@ -161,7 +161,7 @@ bool ScanReader::skip(int mcus) {
   // Small images are stored as a whole.
   if (mcus > 0 && !std::exchange(has_skip_plan_, true)) plan_skips(layout_);
   while (mcus > 0) {
-    const int part = std::min(mcus, kMostUnchecked);
+    const int part = std::min(mcus, kMaxUnchecked);
     const bool is_good = run(part, [&](int, int count, const uint8_t* limit) {
       return skip_far(layout_, count, limit, state_, met_);
     });

@@ -11,8 +11,8 @@ namespace stoker {
 // Returns the factor as Pillow's float. Numbers that no float holds become the largest one, so that
 // a product with 0 is 0.
 inline float blend_factor(double factor) {
-  constexpr double kMost = std::numeric_limits<float>::max();
-  return static_cast<float>(std::clamp(factor, -kMost, kMost));
+  constexpr double kMax = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(factor, -kMax, kMax));
 }
 
 // Pillow's Blend.c: a sum of floats, truncated, and clipped where it leaves 0..255. (Pillow clips

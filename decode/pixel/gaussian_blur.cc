@@ -218,14 +218,14 @@ size_t padded_to_steps(size_t count) {
 }
 
 // What the taps that the passes leave out may add up to in a sum, per direction.
-constexpr double kMostLeftOut = 0x1p-14;
+constexpr double kMaxLeftOut = 0x1p-14;
 
-// Returns the kernel without its outermost taps, as long as these stay below kMostLeftOut.
+// Returns the kernel without its outermost taps, as long as these stay below kMaxLeftOut.
 HalfKernel without_tail(HalfKernel kernel) {
   double left_out = 0;
   while (kernel.half > 0) {
     left_out += 2 * 255.0 * kernel.weights[kernel.half];
-    if (left_out > kMostLeftOut) break;
+    if (left_out > kMaxLeftOut) break;
     --kernel.half;
   }
   return kernel;
@@ -244,7 +244,7 @@ class TorchRoundings {
       if (product < 0x1p-17) {
         small_ += product;
       } else {
-        ++counts_[std::clamp(power_of(static_cast<float>(reach)), 0, kMostPower)];
+        ++counts_[std::clamp(power_of(static_cast<float>(reach)), 0, kMaxPower)];
       }
     }
   }
@@ -252,19 +252,19 @@ class TorchRoundings {
   // Returns how far a sum below 2 ** (power + 1) may be from the exact one.
   double error(int power) const {
     double error = small_;
-    for (int p = 0; p <= kMostPower; ++p) {
+    for (int p = 0; p <= kMaxPower; ++p) {
       error += std::ldexp(counts_[p], std::min(p, power) - 24);
     }
     return error;
   }
 
-  static constexpr int kMostPower = 7;  // of the sums, which are below 256
+  static constexpr int kMaxPower = 7;  // of the sums, which are below 256
 
  private:
   static int power_of(float v) { return static_cast<int>(std::bit_cast<uint32_t>(v) >> 23) - 127; }
 
-  int counts_[kMostPower + 1] = {};  // of products that are large enough, by the sum's power
-  double small_ = 0;                 // the sum of the other products
+  int counts_[kMaxPower + 1] = {};  // of products that are large enough, by the sum's power
+  double small_ = 0;                // the sum of the other products
 };
 
 // Returns the most by which the sums of the two passes and torch's may differ. `across` and `down`
@@ -276,12 +276,12 @@ SumMargin sum_margin(const HalfKernel& across, const HalfKernel& down, const flo
   const TorchRoundings torch(weights, taps);
   const double least = torch.error(0), passes = std::ldexp(across.half + down.half + 10, -24);
   double growth = 0;
-  for (int power = 1; power <= TorchRoundings::kMostPower; ++power) {
+  for (int power = 1; power <= TorchRoundings::kMaxPower; ++power) {
     growth = std::max(growth, std::ldexp(torch.error(power) - least, -power));
   }
   // The passes' errors are relative to a sum, which is below twice its power of two. A sum below 1
   // has a smaller power than the error may have.
-  return {static_cast<float>(least + 2 * kMostLeftOut + 2 * passes),
+  return {static_cast<float>(least + 2 * kMaxLeftOut + 2 * passes),
           static_cast<float>(growth + 2 * passes)};
 }
 

@@ -376,8 +376,8 @@ void warp_with(const Map& map, const WarpJob& job) {
   const InnerPart inner = inner_part(job.in, Kernel::kInterpolation);
   WarpPlaces places;
   for (int y = 0; y < job.out.height; ++y) {
-    for (int x = 0; x < job.out.width; x += WarpPlaces::kMost) {
-      const WarpPart part{x, y, std::min(WarpPlaces::kMost, job.out.width - x)};
+    for (int x = 0; x < job.out.width; x += WarpPlaces::kMax) {
+      const WarpPart part{x, y, std::min(WarpPlaces::kMax, job.out.width - x)};
       constexpr bool kInterpolates = Kernel::kInterpolation != Interpolation::nearest;
       find_places<kInterpolates>(map, job.in, inner, part, places);
       make_pixels<Kernel>(job, places, part);

@@ -35,7 +35,7 @@ void fill_pixels(Rgb fill, int count, uint8_t* out) {
 
 // Which source columns some output columns show; the table is for one part of the row at a time.
 struct ColumnTable {
-  int32_t x[WarpPlaces::kMost];
+  int32_t x[WarpPlaces::kMax];
   Span inside;
   bool is_a_copy = true;  // the columns follow each other
 };
@@ -68,8 +68,8 @@ void copy_columns(const uint8_t* line, const ColumnTable& table, uint8_t* out) {
 void scale(ImageView in, const Matrix& m, Rgb fill, MutableImageView out) {
   double column = m[2] + m[0] * 0.5;
   ColumnTable table;
-  for (int x = 0; x < out.width; x += WarpPlaces::kMost) {
-    const int count = std::min(WarpPlaces::kMost, out.width - x);
+  for (int x = 0; x < out.width; x += WarpPlaces::kMax) {
+    const int count = std::min(WarpPlaces::kMax, out.width - x);
     fill_table(count, m[0], in.width, column, table);
     double row = m[5] + m[4] * 0.5;
     for (int y = 0; y < out.height; ++y, row += m[4]) {

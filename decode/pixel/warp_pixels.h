@@ -30,17 +30,17 @@ inline constexpr int32_t kNoNumber = -3;  // black
 
 // Where output pixels of a part of a row come from.
 struct WarpPlaces {
-  static constexpr int kMost = 256;  // a multiple of every vector's lanes
+  static constexpr int kMax = 256;  // a multiple of every vector's lanes
   // The source pixel whose centre is at or before the coordinates (nearest: that has them). -1 is
   // the edge's first pixel, repeated.
-  alignas(64) int32_t x[kMost];
-  alignas(64) int32_t y[kMost];
+  alignas(64) int32_t x[kMax];
+  alignas(64) int32_t y[kMax];
   // Where the bytes of that pixel are, if a kernel may make the output: no edge is near. Else
   // negative.
-  alignas(64) int32_t inner[kMost];
+  alignas(64) int32_t inner[kMax];
   // How far the coordinates are from that centre, in [0, 1).
-  alignas(64) double dx[kMost];
-  alignas(64) double dy[kMost];
+  alignas(64) double dx[kMax];
+  alignas(64) double dy[kMax];
 };
 
 inline double linear(double a, double b, double d) { return a + (b - a) * d; }

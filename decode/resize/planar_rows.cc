@@ -73,8 +73,8 @@ constexpr BlockTable make_is_third() {  // [k][place] -> 0xFF where the place is
 alignas(16) constexpr BlockTable kSampleAt = make_sample_at();
 alignas(16) constexpr BlockTable kIsThird = make_is_third();
 
-constexpr int kMostShift = kBlock / 2 - 1;  // reflected samples stay in their block of 16
-constexpr int kMostLanes = 2 * kBlock;
+constexpr int kMaxShift = kBlock / 2 - 1;  // reflected samples stay in their block of 16
+constexpr int kMaxLanes = 2 * kBlock;
 constexpr ptrdiff_t kNextBytes = 96;  // prefetched with each line of 32 pixels
 
 }  // namespace
@@ -105,7 +105,7 @@ struct Columns {
   static HWY_INLINE V order_of(const PlanarJob& job, int first, int plane) {
     const D d;
     const hn::RebindToSigned<D> ds;
-    alignas(32) static constexpr int8_t kBlockStart[kMostLanes] = {
+    alignas(32) static constexpr int8_t kBlockStart[kMaxLanes] = {
         0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
         16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16};
     const V sample =
@@ -237,10 +237,10 @@ struct Columns {
 };
 
 void shift_planar(const PlanarJob& job) {
-  const hn::CappedTag<uint8_t, kMostLanes> wide;
+  const hn::CappedTag<uint8_t, kMaxLanes> wide;
   // Otherwise a line of the padding would be the image's first or last.
   const bool few_lines = std::abs(job.offset_y) >= job.out.height - 1;
-  if (job.out.width < kBlock || std::abs(job.offset_x) > kMostShift || few_lines) {
+  if (job.out.width < kBlock || std::abs(job.offset_x) > kMaxShift || few_lines) {
     shift_plainly(job);
   } else if (job.out.width >= static_cast<int>(hn::MaxLanes(wide))) {
     Columns<decltype(wide)>::run_all(job);

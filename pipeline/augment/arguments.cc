@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "pipeline/augment/stage.h"
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 
 namespace stoker {
 namespace {

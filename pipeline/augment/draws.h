@@ -16,7 +16,7 @@
 #include "decode/pixel/colour.h"
 #include "decode/pixel/scratch.h"
 #include "decode/pixel/warp.h"
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 
 namespace stoker {
 

@@ -1,5 +1,5 @@
 // What random_erasing does to a row, for a device that erases finished rows itself
-// (pipeline/device_edits.h) instead of the row's steps. Implemented in stage/random_erasing.cc.
+// (pipeline/row/device_edits.h) instead of the row's steps. Implemented in stage/random_erasing.cc.
 // Pure functions; any thread.
 #pragma once
 

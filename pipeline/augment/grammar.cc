@@ -4,7 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 
 namespace stoker {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "decode/image.h"
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 
 namespace stoker {
 

@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include "pipeline/augment/stage.h"
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 
 namespace stoker {
 namespace {

@@ -1,10 +1,10 @@
 // The table of stages, in the order of the documentation. Each is a file of stage/.
 #pragma once
 
+#include "pipeline/augment/mix.h"
 #include "pipeline/augment/pixel_operation.h"
 #include "pipeline/augment/stage.h"
 #include "pipeline/augment/view.h"
-#include "pipeline/mix.h"
 
 namespace stoker {
 

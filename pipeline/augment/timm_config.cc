@@ -31,7 +31,7 @@ constexpr Key kKeys[] = {{"m", "rm", 0, 100, true},
                          {"mstd", "rma", 0, kAnyDeviation, false},
                          {"mmax", "r", 1, 100, true},
                          {"inc", "r", 0, 1, true},
-                         {"w", "m", 1, kMostTimmChains, true},
+                         {"w", "m", 1, kMaxTimmChains, true},
                          {"d", "m", 1, 16, true},
                          {"a", "m", 0, 1000, false}};
 

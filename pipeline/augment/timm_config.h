@@ -25,7 +25,7 @@
 
 namespace stoker {
 
-inline constexpr int kMostTimmChains = 16;
+inline constexpr int kMaxTimmChains = 16;
 
 struct TimmConfig {
   std::string scheme;  // "rand", "augmix", or the name of AutoAugment's policy

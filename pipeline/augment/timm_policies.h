@@ -10,7 +10,7 @@
 
 namespace stoker {
 
-inline constexpr size_t kMostTimmOperations = 15;  // of a set
+inline constexpr size_t kMaxTimmOperations = 15;  // of a set
 
 // Operations, with a weight for each, or none: equal chances.
 struct TimmSet {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "pipeline/id_list.h"
+#include "pipeline/order/id_list.h"
 
 namespace stoker {
 

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 #include "pipeline/order/order_draws.h"
 #include "pipeline/order/passes.h"
 #include "pipeline/order/share_split.h"
 #include "pipeline/order/weights.h"
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 #include "pipeline/sample_order.h"
 
 namespace stoker {

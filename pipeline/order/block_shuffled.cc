@@ -3,15 +3,15 @@
 #include <stdexcept>
 
 #include "pipeline/order/order_draws.h"
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 #include "pipeline/sample_order.h"
 
 namespace stoker {
 namespace {
 
 void check_setting(const char* what, int64_t value) {
-  constexpr int64_t kMost = int64_t{1} << 20;
-  if (value >= 1 && value <= kMost) return;
+  constexpr int64_t kMax = int64_t{1} << 20;
+  if (value >= 1 && value <= kMax) return;
   throw std::invalid_argument(std::string("block-shuffled order: ") + what + " is " +
                               std::to_string(value) + ", must be 1 to 2^20");
 }

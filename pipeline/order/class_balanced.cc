@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
-#include "pipeline/id_list.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/order/id_list.h"
 #include "pipeline/order/order_draws.h"
 #include "pipeline/order/passes.h"
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 #include "pipeline/sample_order.h"
 
 namespace stoker {

@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "pipeline/order/order_draws.h"
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 
 namespace stoker {
 namespace {

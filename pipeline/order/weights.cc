@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 
 namespace stoker {
 

@@ -4,9 +4,9 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
-#include "pipeline/json_file.h"
-#include "pipeline/json_number.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/files/json_file.h"
+#include "pipeline/files/json_number.h"
 
 namespace stoker {
 namespace {

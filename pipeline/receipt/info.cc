@@ -1,7 +1,7 @@
 // Describes a run for its receipt, from the arguments of the loader.
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/loader.h"
-#include "pipeline/printable_name.h"
 #include "pipeline/receipt/files.h"
 #include "pipeline/receipt/receipt.h"
 

@@ -10,7 +10,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/receipt/files.h"
 #include "staging/mutex.h"
 

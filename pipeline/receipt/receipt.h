@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 #include "pipeline/loader_types.h"
 
 namespace stoker {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "pipeline/parallel.h"
+#include "pipeline/files/parallel.h"
 #include "pipeline/seek_index/writer.h"
 #include "pipeline/source/file_stamp.h"
 #include "pipeline/source/look_ahead.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "decode/jpeg/seek_index.h"
-#include "pipeline/sample_checker.h"
+#include "pipeline/source/sample_checker.h"
 
 namespace stoker {
 

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "pipeline/cache_folder.h"
-#include "pipeline/digest.h"
+#include "pipeline/files/cache_folder.h"
+#include "pipeline/files/digest.h"
 
 namespace stoker {
 namespace {

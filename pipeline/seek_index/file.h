@@ -25,7 +25,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "decode/image_decoder.h"
+#include "pipeline/files/file_time.h"
 #include "pipeline/seek_index/file.h"
 #include "pipeline/seek_index/recorded.h"
-#include "pipeline/source/file_time.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

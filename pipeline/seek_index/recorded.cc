@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 #include "pipeline/seek_index/file.h"
 #include "pipeline/seek_index/writer.h"
 

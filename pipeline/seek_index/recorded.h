@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "pipeline/seek_index/file.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

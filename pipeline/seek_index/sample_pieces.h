@@ -13,7 +13,7 @@
 #include "decode/jpeg/crop_bytes.h"
 #include "decode/jpeg/seek_index.h"
 #include "pipeline/seek_index/file.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

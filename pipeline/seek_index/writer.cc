@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-// Writes a file of seek indexes (file.h), through a ReplacedFile (pipeline/durable_file.h).
+// Writes a file of seek indexes (file.h), through a ReplacedFile (pipeline/files/durable_file.h).
 // Owner: the command. Threads: one at a time. Errors: std::runtime_error with path and reason; an
 // unfinished file is removed.
 #pragma once
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/seek_index/file.h"
 
 namespace stoker {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "pipeline/source.h"
 #include "pipeline/source/blob/blob_place.h"
-#include "pipeline/source/source.h"
 
 namespace stoker {
 

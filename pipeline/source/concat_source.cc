@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
-#include "pipeline/printable_name.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/store/object_store.h"
 #include "staging/mutex.h"
 
@@ -113,7 +113,7 @@ class DealtSequence {
     const MutexLock lock(mutex_);
     std::deque<SampleId>& own = dealt_[source].ids;
     while (own.empty()) {
-      if (waiting_ >= kMostWaiting) return NextSample::later;
+      if (waiting_ >= kMaxWaiting) return NextSample::later;
       SampleId next = 0;
       if (const NextSample kind = next_(next); kind != NextSample::found) return kind;
       const auto behind = std::upper_bound(begins_.begin(), begins_.end(), next);
@@ -137,7 +137,7 @@ class DealtSequence {
 
  private:
   // A source with few samples must not let those of the others pile up.
-  static constexpr size_t kMostWaiting = 64 << 10;
+  static constexpr size_t kMaxWaiting = 64 << 10;
   struct Dealt {
     std::deque<SampleId> ids;
     bool wanted = true;

@@ -3,8 +3,8 @@
 
 #include <sys/stat.h>
 
-#include "pipeline/source/file_time.h"
-#include "pipeline/source/source.h"
+#include "pipeline/files/file_time.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

@@ -15,9 +15,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "pipeline/parallel.h"
+#include "pipeline/files/parallel.h"
 #include "pipeline/source/folder_stamp.h"
-#include "pipeline/source/known_names.h"
+#include "pipeline/source/format/known_names.h"
 
 namespace stoker {
 namespace {

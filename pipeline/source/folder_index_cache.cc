@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/source/folder_index.h"
 #include "pipeline/source/folder_stamp.h"
 #include "pipeline/source/record_bytes.h"

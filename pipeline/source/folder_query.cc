@@ -4,8 +4,8 @@
 #include <span>
 #include <stdexcept>
 
-#include "pipeline/printable_name.h"
-#include "pipeline/source/known_names.h"
+#include "pipeline/files/printable_name.h"
+#include "pipeline/source/format/known_names.h"
 
 namespace stoker {
 namespace {

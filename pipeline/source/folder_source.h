@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/cache_folder.h"
+#include "pipeline/files/cache_folder.h"
+#include "pipeline/source.h"
 #include "pipeline/source/folder_index.h"
-#include "pipeline/source/source.h"
 
 namespace stoker {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "pipeline/source/file_time.h"
+#include "pipeline/files/file_time.h"
 #include "pipeline/source/folder_index.h"
 
 namespace stoker {

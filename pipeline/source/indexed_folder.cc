@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "pipeline/printable_name.h"
-#include "pipeline/source/known_names.h"
+#include "pipeline/files/printable_name.h"
+#include "pipeline/source/format/known_names.h"
 #include "pipeline/source/label_digest.h"
 
 namespace stoker {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/source.h"
 #include "pipeline/source/folder_index.h"
-#include "pipeline/source/source.h"
 
 namespace stoker {
 

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/sample_file.h"
 
 namespace stoker {

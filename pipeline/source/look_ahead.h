@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

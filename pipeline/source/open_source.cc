@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
+#include "pipeline/source.h"
 #include "pipeline/source/blob/blob_source.h"
 #include "pipeline/source/cifar_source.h"
 #include "pipeline/source/folder_source.h"
+#include "pipeline/source/format/known_names.h"
 #include "pipeline/source/growing_source.h"
-#include "pipeline/source/known_names.h"
-#include "pipeline/source/source.h"
 #include "pipeline/source/stored_folder.h"
 
 namespace stoker {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

@@ -7,12 +7,12 @@
 #include <tuple>
 #include <vector>
 
-#include "pipeline/parallel.h"
+#include "pipeline/files/parallel.h"
 #include "pipeline/source/blob/object_states.h"
 #include "pipeline/source/blob/sample_window.h"
 #include "pipeline/source/folder_query.h"
+#include "pipeline/source/format/known_names.h"
 #include "pipeline/source/indexed_folder.h"
-#include "pipeline/source/known_names.h"
 
 namespace stoker {
 namespace {

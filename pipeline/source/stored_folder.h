@@ -6,8 +6,8 @@
 
 #include <memory>
 
+#include "pipeline/source.h"
 #include "pipeline/source/blob/stored_place.h"
-#include "pipeline/source/source.h"
 
 namespace stoker {
 

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
-#include "pipeline/permutation.h"
-#include "pipeline/random_key.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/random/permutation.h"
+#include "pipeline/random/random_key.h"
 
 namespace stoker {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/id_list.h"
+#include "pipeline/order/id_list.h"
 #include "pipeline/source/forwarding_source.h"
 
 namespace stoker {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 
 namespace stoker {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

@@ -1,14 +1,14 @@
-#include "pipeline/source/target.h"
+#include "pipeline/target.h"
 
 #include <set>
 #include <stdexcept>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 
 namespace stoker {
 namespace {
 
-constexpr int64_t kMostTargetBytes = int64_t{1} << 28;
+constexpr int64_t kMaxTargetBytes = int64_t{1} << 28;
 
 std::string quoted(const std::string& name) {
   std::string text = "'";
@@ -18,7 +18,7 @@ std::string quoted(const std::string& name) {
 void check_column(const TargetColumn& column) {
   int64_t bytes = bytes_of(column.type);
   for (const int64_t extent : column.shape) {
-    if (extent < 1 || extent > kMostTargetBytes / bytes) {
+    if (extent < 1 || extent > kMaxTargetBytes / bytes) {
       throw std::invalid_argument(
           "target " + quoted(column.name) + " has the shape " + shape_text(column.shape) +
           ": every extent must be 1 or more, and a sample may have 256 MiB");

@@ -2,7 +2,7 @@
 
 #include <xxhash.h>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 
 namespace stoker {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "pipeline/source/target.h"
+#include "pipeline/target.h"
 
 namespace stoker {
 

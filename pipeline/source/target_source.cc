@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 #include "pipeline/source/target_digest.h"
 
 namespace stoker {

@@ -1,7 +1,7 @@
 // Stamps by which what is kept of samples knows that their bytes have changed.
 #pragma once
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

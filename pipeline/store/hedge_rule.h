@@ -18,27 +18,27 @@ class HedgeRule {
   using Duration = std::chrono::nanoseconds;
   using Time = std::chrono::steady_clock::time_point;
   static constexpr double kShare = 0.95;
-  static constexpr Duration kLeast = std::chrono::milliseconds(20);
+  static constexpr Duration kMin = std::chrono::milliseconds(20);
   // Without enough ranges that have come: a slow server's times.
-  static constexpr size_t kLeastRanges = 20;
+  static constexpr size_t kMinRanges = 20;
   static constexpr Duration kFirstByte = std::chrono::seconds(2);
   static constexpr double kPerByte = 1000;  // ns: 1 MB/s
-  // A second request for so many first ones, and not more than kMostAtOnce after a calm time.
-  static constexpr int kFirstPerSecond = 20, kMostAtOnce = 16;
+  // A second request for so many first ones, and not more than kMaxAtOnce after a calm time.
+  static constexpr int kFirstPerSecond = 20, kMaxAtOnce = 16;
   // And one for each such time without a first one: where everything waits for a range that stalls,
   // there are no first ones.
   static constexpr Duration kCalm = std::chrono::milliseconds(200);
 
   // Takes over what the last ranges say.
   void learn(const RecentTimes& times) {
-    if (times.size() < kLeastRanges) return;
+    if (times.size() < kMinRanges) return;
     first_byte_ = times.first_byte(kShare);
     per_byte_ = times.per_byte(kShare);
   }
   // After this time a request for so many bytes is slow.
   Duration slow_after(int64_t bytes) const {
     const auto body = static_cast<int64_t>(per_byte_ * static_cast<double>(bytes));
-    return std::max(kLeast, first_byte_ + Duration(body));
+    return std::max(kMin, first_byte_ + Duration(body));
   }
   void note_first_request(Time now) {
     add(1);
@@ -56,7 +56,7 @@ class HedgeRule {
   }
 
  private:
-  void add(int tokens) { tokens_ = std::min(kFirstPerSecond * kMostAtOnce, tokens_ + tokens); }
+  void add(int tokens) { tokens_ = std::min(kFirstPerSecond * kMaxAtOnce, tokens_ + tokens); }
 
   Duration first_byte_ = kFirstByte;
   double per_byte_ = kPerByte;

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kMostRedirections = 5;
+constexpr int kMaxRedirections = 5;
 
 bool is_redirection(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -55,9 +55,9 @@ bool HttpStore::stat(const std::string& key, StoredObject& out) const {
   };
   int redirections = 0;
   const auto judge_answer = [&](const HttpAnswer& answer) -> Judgement {
-    if (is_redirection(answer.status) && ++redirections > kMostRedirections) {
-      return {AnswerKind::refused, name + ": it is redirected more than " +
-                                       std::to_string(kMostRedirections) + " times"};
+    if (is_redirection(answer.status) && ++redirections > kMaxRedirections) {
+      return {AnswerKind::refused,
+              name + ": it is redirected more than " + std::to_string(kMaxRedirections) + " times"};
     }
     if (is_gone(answer)) return {};
     if (!is_success(answer) && answer.status != 416) return judge_failure(key, answer);

@@ -121,7 +121,7 @@ struct ObjectReader::Impl {
 ObjectReader::Impl::Impl(std::shared_ptr<const ObjectStore> from, const StoreOptions& options)
     : store(std::move(from)),
       tries(options.tries),
-      tuner(options.requests, StoreOptions::kMostRequests) {}
+      tuner(options.requests, StoreOptions::kMaxRequests) {}
 
 ObjectReader::Impl::~Impl() {
   struct Ending {

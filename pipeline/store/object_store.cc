@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/store/http_store.h"
 #include "pipeline/store/s3/s3_store.h"
 

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 
 namespace stoker {
 namespace {

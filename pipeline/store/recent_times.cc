@@ -6,7 +6,7 @@ namespace stoker {
 namespace {
 
 // Of fewer bytes the time says nothing of the rate.
-constexpr int64_t kLeastBytes = 4096;
+constexpr int64_t kMinBytes = 4096;
 
 }  // namespace
 
@@ -39,7 +39,7 @@ RecentTimes::Duration RecentTimes::total(double share) const {
 double RecentTimes::per_byte(double share) const {
   return quantile(share, [](const Range& r) {
     return static_cast<double>((r.total - r.first_byte).count()) /
-           static_cast<double>(std::max(r.bytes, kLeastBytes));
+           static_cast<double>(std::max(r.bytes, kMinBytes));
   });
 }
 

@@ -35,7 +35,7 @@ void RequestTuner::note_throttled(Time now) {
   throttled_share_ += (1 - throttled_share_) / kAnswers;
   if (throttled_share_ < kThrottledShare) return;
   if (cap_ != 0 && now - capped_at_ < kSameBurst) return;
-  cap_ = std::max(std::min<double>(wanted_, cap(now)) / 2, std::min<double>(kLeast, wanted_));
+  cap_ = std::max(std::min<double>(wanted_, cap(now)) / 2, std::min<double>(kMin, wanted_));
   capped_at_ = now;
 }
 
@@ -55,7 +55,7 @@ void RequestTuner::note_range(Time now, int64_t bytes, Duration latency, int und
   ++ranges_;
   under_way_sum_ += under_way;
   const Duration time = now - began_;
-  if (time < std::max(kLeastInterval, kLatencies * latency_) || ranges_ < wanted_) return;
+  if (time < std::max(kMinInterval, kLatencies * latency_) || ranges_ < wanted_) return;
   const bool is_saturated =
       static_cast<double>(under_way_sum_) >= kSaturated * wanted_ * static_cast<double>(ranges_);
   const bool is_capped = cap(now) < wanted_;

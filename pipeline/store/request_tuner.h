@@ -29,9 +29,9 @@ class RequestTuner {
  public:
   using Time = std::chrono::steady_clock::time_point;
   using Duration = std::chrono::nanoseconds;
-  static constexpr int kLeast = 4, kFirst = 8;
+  static constexpr int kMin = 4, kFirst = 8;
   static constexpr int64_t kRangeBytes = 64 << 10;
-  static constexpr Duration kLeastInterval = std::chrono::milliseconds(200);
+  static constexpr Duration kMinInterval = std::chrono::milliseconds(200);
   static constexpr int kLatencies = 4;  // in an interval, at least
   static constexpr double kSaturated = 0.75, kSmallStep = 1.25, kGain = 0.25;
   static constexpr size_t kBases = 3;
@@ -40,7 +40,7 @@ class RequestTuner {
   static constexpr Duration kSameBurst = std::chrono::seconds(1);
   static constexpr Duration kRecovery = std::chrono::seconds(1);
 
-  // `fixed` requests, or 0: between kLeast and `most`.
+  // `fixed` requests, or 0: between kMin and `most`.
   RequestTuner(int fixed, int most);
   // How many requests to have under way at `now`.
   int wanted(Time now) const;

@@ -16,11 +16,11 @@ struct StoreOptions {
   enum class Style : uint8_t { automatic, path, host } style = Style::automatic;
   bool anonymous = false;  // do not sign
   std::string ca_file{};   // certificates to trust instead of the system's; "": $AWS_CA_BUNDLE
-  // Requests under way at once; 0: found by measuring, up to kMostRequests.
+  // Requests under way at once; 0: found by measuring, up to kMaxRequests.
   int requests = 0;
-  static constexpr int kMostRequests = 256;
+  static constexpr int kMaxRequests = 256;
   // Connections: for these requests, for second ones of slow ranges, and for lists.
-  int most_connections() const { return (requests > 0 ? requests : kMostRequests) + 16; }
+  int most_connections() const { return (requests > 0 ? requests : kMaxRequests) + 16; }
   // Bytes that are asked for or wait to be used, for each opened data set.
   int64_t read_ahead_bytes = int64_t{256} << 20;
   // How often a request is tried before the run ends with an error.

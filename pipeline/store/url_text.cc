@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 
 namespace stoker {
 namespace {

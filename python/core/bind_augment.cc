@@ -4,7 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "pipeline/augment.h"
-#include "pipeline/unmoved_targets.h"
+#include "pipeline/augment/unmoved_targets.h"
 #include "python/core/bind.h"
 
 namespace stoker::python {

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/blob/blob_source.h"
 #include "pipeline/source/blob/stored_place.h"
 #include "pipeline/source/cifar_source.h"

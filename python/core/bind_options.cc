@@ -3,7 +3,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
-#include "pipeline/decoded_cache.h"
+#include "pipeline/cache/decoded_cache.h"
 #include "pipeline/loader_types.h"
 #include "python/core/bind.h"
 #include "python/core/feed.h"

@@ -3,8 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include "pipeline/remote_filler.h"
-#include "pipeline/remote_rows.h"
+#include "pipeline/exchange/remote_filler.h"
+#include "pipeline/exchange/remote_rows.h"
 #include "python/core/bind.h"
 #include "python/core/read_stop.h"
 #include "python/core/unlocked.h"

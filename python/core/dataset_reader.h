@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker::python {
 

@@ -8,8 +8,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
-#include "pipeline/printable_name.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/sample_file.h"
 #include "python/core/unknown_label.h"
 #include "python/core/unlocked.h"

@@ -27,9 +27,9 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/device_edits.h"
+#include "pipeline/exchange/remote_rows.h"
 #include "pipeline/loader.h"
-#include "pipeline/remote_rows.h"
+#include "pipeline/row/device_edits.h"
 #include "python/core/array.h"
 #include "python/core/batch_draws.h"
 #include "staging/device.h"

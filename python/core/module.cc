@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 #include "python/core/bind.h"
 #include "python/core/source_sample.h"
 #include "staging/error_text.h"

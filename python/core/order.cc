@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "pipeline/digest.h"
-#include "pipeline/id_list.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/order/id_list.h"
 #include "python/core/unknown_label.h"
 
 namespace stoker::python {

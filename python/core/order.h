@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "pipeline/sample_order.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker::python {
 

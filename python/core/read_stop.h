@@ -6,7 +6,7 @@
 #include <chrono>
 #include <memory>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker::python {
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 #include "pipeline/source/forwarding_source.h"
 
 namespace stoker::python {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "python/core/image_ops.h"
 
 namespace stoker::python {

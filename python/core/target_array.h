@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/source/target.h"
+#include "pipeline/target.h"
 #include "python/core/array.h"
 
 namespace stoker::python {

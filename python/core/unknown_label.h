@@ -3,7 +3,7 @@
 // who needs the label itself learns that it is not known, also through views of the source.
 #pragma once
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker::python {
 

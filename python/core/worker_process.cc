@@ -25,7 +25,7 @@ using std::chrono::steady_clock;
 // The worker's end of the socket, as _dataset_worker.py knows it.
 constexpr int kWorkerSocket = 3;
 // A larger answer is refused by the worker itself.
-constexpr uint64_t kMostAnswerBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxAnswerBytes = uint64_t{1} << 30;
 // How long a process may take to be gone after its end of the socket has closed.
 constexpr auto kProcessEndTime = milliseconds(1000);
 
@@ -224,7 +224,7 @@ WorkerProcess::Header WorkerProcess::receive_header() {
 }
 
 void WorkerProcess::receive_payload(const Header& header, std::vector<uint8_t>& buffer) {
-  if (header.kind > AnswerKind::ready || header.size > kMostAnswerBytes) {
+  if (header.kind > AnswerKind::ready || header.size > kMaxAnswerBytes) {
     kill_now();
     throw std::runtime_error("a worker process of stoker.dataset() wrote to file descriptor " +
                              std::to_string(kWorkerSocket) + ", which is not its own");

@@ -154,8 +154,8 @@ TEST_P(EntropyFar, GoesOnAloneWhereNothingIsMet) {
   file.insert(file.end(), {0xFF, 0xD9});
   HuffmanCache tables;
   ScanReader reader;
-  constexpr int kLeast = 400, kMost = 500;
-  for (int blocks = kLeast; blocks < kMost; ++blocks) {
+  constexpr int kMin = 400, kMax = 500;
+  for (int blocks = kMin; blocks < kMax; ++blocks) {
     ASSERT_TRUE(reader.open(file, jpeg, tables) && reader.begin() && reader.skip(blocks));
     ScanPoint place;
     ASSERT_TRUE(reader.here(place));

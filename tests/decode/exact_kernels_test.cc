@@ -34,22 +34,22 @@ void fill_random(AlignedBuffer<uint8_t>& buffer, size_t count, int extremes, std
 
 TEST_P(ExactKernels, ColoursAreThePlainTwins) {
   std::mt19937 random(1);
-  constexpr int kMost = 40;
+  constexpr int kMax = 40;
   AlignedBuffer<uint8_t> luma, chroma[2], out;
   AlignedBuffer<int16_t> scratch;
   constexpr size_t kColumn = kStripRows;
   for (int trial = 0; trial < 240; ++trial) {
     ColourStrip strip;
-    strip.samples = 1 + static_cast<int>(random() % kMost);
+    strip.samples = 1 + static_cast<int>(random() % kMax);
     strip.halves_across = trial % 2 != 0;
     strip.halves_down = trial / 2 % 2 != 0;
     strip.has_left = random() % 2 != 0;
     strip.has_right = random() % 2 != 0;
-    fill_random(luma, 2 * kMost * kColumn, trial % 5 == 0, random);
+    fill_random(luma, 2 * kMax * kColumn, trial % 5 == 0, random);
     strip.luma = luma.data();
     for (int c = 0; c < 2; ++c) {
       // Two strips: the rows above and below are in the other halves.
-      const size_t one = (kMost + 2) * kColumn;
+      const size_t one = (kMax + 2) * kColumn;
       fill_random(chroma[c], 2 * one, trial % 5 == 0, random);
       const uint8_t* first = chroma[c].data() + kColumn;
       strip.chroma[c].near = first;

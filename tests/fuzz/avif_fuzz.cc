@@ -37,7 +37,7 @@ void check_pixels(std::span<const uint8_t>, stoker::Size) {}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
-  constexpr int64_t kMostPlanned = 1 << 18;
+  constexpr int64_t kMaxPlanned = 1 << 18;
   const std::span<const uint8_t> file(data, size);
   AvifHeader header;
   if (!is_avif(file) || !read_avif_header(file, header).ok()) return 0;
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       header.planned_pixels < int64_t{header.size.width} * header.size.height) {
     std::abort();
   }
-  if (check_avif_body(file).ok() && header.planned_pixels <= kMostPlanned) {
+  if (check_avif_body(file).ok() && header.planned_pixels <= kMaxPlanned) {
     check_pixels(file, header.size);
   }
   return 0;

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint64_t kMostBytes = 8 << 20;
+constexpr uint64_t kMaxBytes = 8 << 20;
 
 // Writes a safetensors file with this header. Returns its seal, in trainer.json's format.
 Json write_tensors(const stoker::TempFolder& folder, const char* name, std::string_view header) {
@@ -33,7 +33,7 @@ Json write_tensors(const stoker::TempFolder& folder, const char* name, std::stri
   std::string file(8, '\0');
   for (size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(uint64_t{header.size()} >> (8 * i));
   file += header;
-  file.append(std::min(end, kMostBytes), '\0');
+  file.append(std::min(end, kMaxBytes), '\0');
   folder.write(name, file);
   return {{"bytes", file.size()}, {"fnv1a", stoker::to_hex(stoker::fnv1a(file))}};
 }

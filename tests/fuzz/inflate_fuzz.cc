@@ -8,10 +8,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
   if (size < 2) return 0;
-  constexpr size_t kMost = 100'000;
+  constexpr size_t kMax = 100'000;
   const std::span<const uint8_t> stream(data + 1, size - 1);
-  const InflateResult theirs = inflate_by_zlib(stream, kMost);
-  const InflateResult ours = inflate_by_us(stream, kMost, 1 + size_t{data[0]} * data[0]);
+  const InflateResult theirs = inflate_by_zlib(stream, kMax);
+  const InflateResult ours = inflate_by_us(stream, kMax, 1 + size_t{data[0]} * data[0]);
   if (ours.bytes != theirs.bytes || ours.is_complete != theirs.is_complete) std::abort();
   return 0;
 }

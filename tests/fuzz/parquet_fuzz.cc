@@ -12,7 +12,7 @@ namespace stoker {
 namespace {
 
 // Unpacks no more than this for each input, so that there is time for others.
-constexpr int64_t kMostUnpacked = 1 << 20;
+constexpr int64_t kMaxUnpacked = 1 << 20;
 
 class CheckingSink final : public SampleSink {
  public:
@@ -41,7 +41,7 @@ class CheckingSink final : public SampleSink {
  private:
   void take_out(const FoundSample& sample) {
     const int64_t bytes = sample.skip + sample.length;
-    if (bytes > kMostUnpacked - unpacked_) return;
+    if (bytes > kMaxUnpacked - unpacked_) return;
     unpacked_ += bytes;
     std::vector<uint8_t> out(static_cast<size_t>(bytes));
     const std::span<const uint8_t> packed = blob_.subspan(

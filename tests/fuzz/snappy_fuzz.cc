@@ -9,8 +9,8 @@
 namespace stoker {
 namespace {
 
-constexpr uint64_t kMostUnpacked = 1 << 18;
-constexpr int64_t kMostRanges = 200;
+constexpr uint64_t kMaxUnpacked = 1 << 18;
+constexpr int64_t kMaxRanges = 200;
 
 void check_range(std::span<const uint8_t> elements, std::span<const uint8_t> whole,
                  const SnappyRange& range, const SnappyPlace& place) {
@@ -39,13 +39,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const uint8_t> packed(data + 1, size - 1);
   uint64_t length = 0;
   const size_t head = read_snappy_length(packed, length);
-  if (head == 0 || length > kMostUnpacked) return 0;
+  if (head == 0 || length > kMaxUnpacked) return 0;
   const std::span<const uint8_t> elements = packed.subspan(head);
   std::vector<uint8_t> whole(length);
   if (!unpack_snappy(elements, whole).empty()) return 0;
   if (static_cast<int64_t>(length) > most_from_snappy(std::ssize(elements))) std::abort();
   const auto end = static_cast<int64_t>(length);
-  const int64_t step = std::max<int64_t>(1 + 3 * data[0], end / kMostRanges + 1);
+  const int64_t step = std::max<int64_t>(1 + 3 * data[0], end / kMaxRanges + 1);
   std::vector<SnappyRange> ranges;
   for (int64_t at = 0; at < end; at += step) ranges.push_back({at, std::min(end, at + step)});
   const std::vector<SnappyPlace> places = find_in_snappy(elements, ranges);

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/source.h"
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/blob/index_builder.h"
 #include "pipeline/source/blob/index_writer.h"
-#include "pipeline/source/source.h"
 #include "tests/support/source_contents.h"
 #include "tests/support/temp_folder.h"
 

@@ -9,9 +9,9 @@
 #include <numeric>
 #include <thread>
 
-#include "pipeline/decoded_cache.h"
-#include "pipeline/remote_filler.h"
-#include "pipeline/remote_rows.h"
+#include "pipeline/cache/decoded_cache.h"
+#include "pipeline/exchange/remote_filler.h"
+#include "pipeline/exchange/remote_rows.h"
 #include "pipeline/sample_order.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/forwarding_source.h"

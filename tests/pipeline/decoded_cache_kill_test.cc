@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <random>
 
-#include "pipeline/decoded_samples.h"
-#include "pipeline/durable_file.h"
+#include "pipeline/cache/decoded_samples.h"
+#include "pipeline/files/durable_file.h"
 #include "tests/pipeline/decoded_cache_support.h"
 #include "tests/support/child_test.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/decoded_cache.h"
+#include "pipeline/cache/decoded_cache.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"

@@ -1,7 +1,7 @@
 // DecodedCache: rows with it are those without it, what it keeps and refuses, and what damage,
 // changed files, other sizes and full disks do. decoded_cache_kill_test.cc has the tests with
 // several processes.
-#include "pipeline/decoded_cache.h"
+#include "pipeline/cache/decoded_cache.h"
 
 #include <gmock/gmock.h>
 #include <sys/mount.h>
@@ -12,10 +12,10 @@
 #include <set>
 #include <thread>
 
-#include "pipeline/decoded_samples.h"
-#include "pipeline/durable_file.h"
-#include "pipeline/feed_sequence.h"
-#include "pipeline/invalid_field.h"
+#include "pipeline/cache/decoded_samples.h"
+#include "pipeline/feed/feed_sequence.h"
+#include "pipeline/files/durable_file.h"
+#include "pipeline/files/invalid_field.h"
 #include "pipeline/source/forwarding_source.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"

@@ -1,5 +1,5 @@
 // Erasing and mixing on the device: when, and that every byte is as if the workers had done it.
-#include "pipeline/device_edits.h"
+#include "pipeline/row/device_edits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The flow graph's threads: their number, their end, and the effect of slow samples and consumers.
-#include "pipeline/feed_graph.h"
+#include "pipeline/feed/feed_graph.h"
 
 #include <gtest/gtest.h>
 #include <time.h>

@@ -7,7 +7,7 @@
 
 #include <future>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/object_server.h"

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "decode/jpeg/seek_index.h"
-#include "pipeline/decoded_samples.h"
-#include "pipeline/durable_file.h"
+#include "pipeline/cache/decoded_samples.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/seek_index/writer.h"
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/blob/index_writer.h"

@@ -163,8 +163,8 @@ TEST(List, LinesAreReadInPieces) {
 }
 
 TEST(List, ALineMayHaveOneMebibyte) {
-  constexpr size_t kMost = 1 << 20;
-  const std::string longest = "a,0," + std::string(kMost - 4, 'x');
+  constexpr size_t kMax = 1 << 20;
+  const std::string longest = "a,0," + std::string(kMax - 4, 'x');
   EXPECT_EQ(scan_of_list("l.csv", longest + "\r\n" + longest + "\n" + longest).samples.size(), 3u);
   for (const char* end : {"", "\n", "\r\n", "\nb,1,x\n"}) {
     EXPECT_EQ(list_error("l.csv", "b,1,x\n" + longest + "x" + end),
@@ -173,7 +173,7 @@ TEST(List, ALineMayHaveOneMebibyte) {
   EXPECT_EQ(list_error("l.csv", "b,1,\"\n" + longest),
             "l.csv: at byte 0: line 1: more than 1048576 bytes; is there a quote that is not "
             "closed?");
-  EXPECT_EQ(list_error("l.jsonl", std::string(kMost + 1, ' ')),
+  EXPECT_EQ(list_error("l.jsonl", std::string(kMax + 1, ' ')),
             "l.jsonl: at byte 0: line 1: more than 1048576 bytes");
 }
 

@@ -2,8 +2,8 @@
 
 #include <ostream>
 
-#include "pipeline/digest.h"
-#include "pipeline/random_key.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/random/random_key.h"
 #include "tests/support/fake_device.h"
 #include "tools/data/jpeg_writer.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "tests/support/collected_samples.h"
 #include "tests/support/mds_maker.h"
 #include "tests/support/temp_folder.h"

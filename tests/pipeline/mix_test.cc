@@ -1,4 +1,4 @@
-#include "pipeline/mix.h"
+#include "pipeline/augment/mix.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <random>
 
 #include "decode/mix_values.h"
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 
 namespace stoker {
 namespace {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "decode/mix_values.h"
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 #include "pipeline/source/synthetic_source.h"
 #include "pipeline/source/target_source.h"
 #include "tests/pipeline/loader_support.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "pipeline/operation_plugin.h"
+#include "pipeline/augment/operation_plugin.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
 

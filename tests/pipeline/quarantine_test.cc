@@ -1,5 +1,5 @@
 // (5) Bad samples through the Loader: their rows, the quarantine list, the budget.
-#include "pipeline/quarantine.h"
+#include "pipeline/row/quarantine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The waits between the driver, the I/O threads and the workers.
-#include "pipeline/read_ahead.h"
+#include "pipeline/feed/read_ahead.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

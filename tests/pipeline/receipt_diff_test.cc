@@ -138,9 +138,9 @@ TEST_F(ReceiptDiffTest, BelievesNoNumberInTheFile) {
     return true;
   };
   EXPECT_TRUE(with("seed", 4));
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   for (const char* key : {"first_step", "next_step", "rows_kept"}) {
-    for (const int64_t value : {int64_t{-1}, kMost, kMost / 40}) {
+    for (const int64_t value : {int64_t{-1}, kMax, kMax / 40}) {
       EXPECT_FALSE(with(key, value)) << key << " " << value;
     }
     EXPECT_FALSE(with(key, "many")) << key;

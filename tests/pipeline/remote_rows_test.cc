@@ -1,6 +1,6 @@
 // Rows that others fill: whoever fills them, whatever is lost on the way, and whenever a feed ends,
 // a feed gives the bytes that it gives alone.
-#include "pipeline/remote_rows.h"
+#include "pipeline/exchange/remote_rows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,11 +11,11 @@
 #include <set>
 #include <thread>
 
-#include "pipeline/digest.h"
-#include "pipeline/fingerprint.h"
-#include "pipeline/invalid_field.h"
+#include "pipeline/exchange/remote_filler.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/files/invalid_field.h"
 #include "pipeline/receipt/receipt.h"
-#include "pipeline/remote_filler.h"
+#include "pipeline/row/fingerprint.h"
 #include "pipeline/source/forwarding_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "pipeline/source/target_source.h"

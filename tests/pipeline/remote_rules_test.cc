@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "pipeline/remote_rows.h"
+#include "pipeline/exchange/remote_rows.h"
 
 namespace stoker::testing {
 namespace {

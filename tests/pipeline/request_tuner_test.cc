@@ -154,7 +154,7 @@ TEST(RequestTuner, IsLoweredByManySuchAnswersOnly) {
       }
       least = std::min(least, tuner.wanted(now));
     }
-    EXPECT_EQ(least, one_in == 100 ? 64 : int{RequestTuner::kLeast});
+    EXPECT_EQ(least, one_in == 100 ? 64 : int{RequestTuner::kMin});
   }
 }
 
@@ -162,7 +162,7 @@ TEST(RequestTuner, ThrottlingLeavesAFew) {
   for (const int fixed : {0, 2}) {
     TunedFeed run(fixed);
     for (int i = 0; i < 50; ++i) run.tuner.note_throttled(run.now += seconds(1));
-    EXPECT_EQ(run.wanted(), fixed == 0 ? int{RequestTuner::kLeast} : fixed);
+    EXPECT_EQ(run.wanted(), fixed == 0 ? int{RequestTuner::kMin} : fixed);
   }
 }
 

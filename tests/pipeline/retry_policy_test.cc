@@ -77,7 +77,7 @@ TEST(HedgeRule, KnowsLittleAtTheBeginning) {
   EXPECT_EQ(rule.slow_after(0), seconds(2));
   times.add(1000, milliseconds(1), milliseconds(2));
   rule.learn(times);
-  EXPECT_EQ(rule.slow_after(0), HedgeRule::kLeast);
+  EXPECT_EQ(rule.slow_after(0), HedgeRule::kMin);
 }
 
 TEST(HedgeRule, AsksForATwentiethMore) {

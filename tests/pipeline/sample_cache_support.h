@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/permutation.h"
+#include "pipeline/random/permutation.h"
 #include "pipeline/source/blob/sample_cache.h"
 #include "pipeline/source/blob/sample_window.h"
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "tests/pipeline/sample_cache_support.h"
 #include "tests/support/object_server.h"
 #include "tests/support/temp_folder.h"

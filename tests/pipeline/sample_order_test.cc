@@ -16,8 +16,8 @@
 
 #include "pipeline/order/alias_table.h"
 #include "pipeline/order/order_draws.h"
-#include "pipeline/random_key.h"
-#include "pipeline/sampler.h"
+#include "pipeline/order/sampler.h"
+#include "pipeline/random/random_key.h"
 #include "tests/pipeline/order_support.h"
 #include "tests/support/thrown.h"
 

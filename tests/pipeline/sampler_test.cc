@@ -1,4 +1,4 @@
-#include "pipeline/sampler.h"
+#include "pipeline/order/sampler.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 
 namespace stoker {
 namespace {

@@ -1,7 +1,7 @@
 // Rows that processes share, of samples that are fetched before they are read: each sample is
 // fetched by one member, and every announcement to the source ends with a read or with a word that
 // there will be none.
-#include "pipeline/shared_ahead.h"
+#include "pipeline/exchange/shared_ahead.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

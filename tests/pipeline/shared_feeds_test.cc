@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 #include "pipeline/source/synthetic_source.h"
 #include "pipeline/source/target_source.h"
 #include "tests/pipeline/loader_support.h"

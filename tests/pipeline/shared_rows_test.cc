@@ -1,6 +1,6 @@
 // Blocks of rows that processes share: whatever becomes of the members of a share, none gets other
 // bytes, and none waits for another one for long. (shared_feeds_test.cc has feeds.)
-#include "pipeline/share/shared_rows.h"
+#include "pipeline/exchange/shared_rows.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <new>
 
-#include "pipeline/memory_plan.h"
+#include "pipeline/feed/memory_plan.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/pipeline/loader_support.h"

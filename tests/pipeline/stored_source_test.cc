@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "pipeline/decoded_cache.h"
-#include "pipeline/durable_file.h"
+#include "pipeline/cache/decoded_cache.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/look_ahead.h"
 #include "pipeline/source/subset_source.h"

@@ -1,4 +1,4 @@
-#include "pipeline/symmetric_beta.h"
+#include "pipeline/random/symmetric_beta.h"
 
 #include <gtest/gtest.h>
 

@@ -5,13 +5,13 @@
 #include <functional>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
+#include "pipeline/augment/unmoved_targets.h"
+#include "pipeline/files/digest.h"
 #include "pipeline/receipt/receipt.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "pipeline/source/target_source.h"
-#include "pipeline/unmoved_targets.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/thrown.h"
 

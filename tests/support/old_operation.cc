@@ -1,6 +1,6 @@
 // An operation on pixels for another version of stoker; without its entry it is no operation at
 // all.
-#include "pipeline/operation_plugin.h"
+#include "pipeline/augment/operation_plugin.h"
 
 #ifdef STOKER_WITH_ENTRY
 #undef STOKER_VERSION

@@ -18,7 +18,7 @@ class CheckLayers : public ::testing::Test {
     put("staging/ring.h", "#include <mutex>\n");
     put("pipeline/augment.h", "#include \"decode/image.h\"\n");
     put("pipeline/loader.h", "#include \"pipeline/augment.h\"\n#include \"staging/ring.h\"\n");
-    put("pipeline/feed_graph.cc", "#include <oneapi/tbb/flow_graph.h>\n");
+    put("pipeline/feed/feed_graph.cc", "#include <oneapi/tbb/flow_graph.h>\n");
     put("train/trainer.h", "#include \"pipeline/loader.h\"\n#include \"pipeline/augment.h\"\n");
     put("tools/command/x.cc", "#include \"train/trainer.h\"\n#include <CLI/CLI.hpp>\n");
     put("tools/data/png.cc", "#include <png.h>\n");
@@ -60,10 +60,10 @@ TEST_F(CheckLayers, RoomsOfDecodeHaveAnOrder) {
   expect_refused("decode/resize/a.cc", "\"decode/jpeg/headers.h\"");
 }
 TEST_F(CheckLayers, SourcesMayNotSeeTheFeeder) {
-  expect_refused("pipeline/source/a.cc", "\"pipeline/row_filler.h\"");
+  expect_refused("pipeline/source/a.cc", "\"pipeline/row/row_filler.h\"");
 }
 TEST_F(CheckLayers, TheFeederMayNotSeeItsReceipt) {
-  expect_refused("pipeline/a.cc", "\"pipeline/receipt/files.h\"");
+  expect_refused("pipeline/feed/a.cc", "\"pipeline/receipt/files.h\"");
 }
 TEST_F(CheckLayers, PipelineSeesTheDoorsOfDecode) {
   expect_refused("pipeline/a.cc", "\"decode/jpeg/headers.h\"");
@@ -86,7 +86,7 @@ TEST_F(CheckLayers, ReportsStandAlone) {
 TEST_F(CheckLayers, ADoorIsNotForItsOwnFolder) {
   put("pipeline/loader.cc", "#include \"pipeline/loader.h\"\n");
   EXPECT_EQ(check().exit_code, 0);
-  expect_refused("pipeline/feed_graph.h", "\"pipeline/loader.h\"");
+  expect_refused("pipeline/feed/feed_graph.h", "\"pipeline/loader.h\"");
 }
 TEST_F(CheckLayers, TheTrainersDoorIsNotForItsRooms) {
   expect_refused("train/run/a.cc", "\"train/trainer.h\"");
@@ -108,8 +108,8 @@ TEST_F(CheckLayers, CommandLinesBelongToTheProgram) {
 TEST_F(CheckLayers, MpiBelongsToItsPlugin) {
   expect_refused("train/collective/process/chain.cc", "<mpi.h>");
 }
-TEST_F(CheckLayers, TrainSeesOnlyWhatTheLoaderBrings) {
-  expect_refused("train/a.cc", "\"pipeline/source/folder_source.h\"");
+TEST_F(CheckLayers, TrainDoesNotSeeTheRoomsBehindTheLoader) {
+  expect_refused("train/a.cc", "\"pipeline/feed/feed_graph.h\"");
 }
 TEST_F(CheckLayers, TbbBelongsToTheFeedGraph) {
   expect_refused("pipeline/a.cc", "<oneapi/tbb/task_arena.h>");

@@ -59,7 +59,7 @@ TEST_F(CheckTypes, WhatNobodyElseSeesMayHaveAnyName) {
 // Which files of a folder share a compilation changes with every new one.
 TEST_F(CheckTypes, NamesOfOneFileDifferFromTheirNeighbours) {
   const std::string inside = "namespace stoker {\nnamespace {\n", end = "\n}\n}\n";
-  put("tools/b.cc", inside + "constexpr int kMost = 3;\nint size_of(int a) { return a; }" + end);
+  put("tools/b.cc", inside + "constexpr int kMax = 3;\nint size_of(int a) { return a; }" + end);
   for (const std::string text :
        {"void size_of() {}", "template <typename T>\nT size_of(const std::vector<T>& a);",
         "struct size_of {};", "const char* const size_of[] = {\"a\", \"b\"};", "int size_of{3};",
@@ -74,7 +74,7 @@ TEST_F(CheckTypes, NamesOfOneFileDifferFromTheirNeighbours) {
   }
   for (const std::string text :
        {"int other(int size_of) { return size_of; }", "struct Other { void size_of(); };",
-        "int other() { int kMost = 3; return kMost; }", "static_assert(size_of(3) == 3);",
+        "int other() { int kMax = 3; return kMax; }", "static_assert(size_of(3) == 3);",
         "void Other::size_of() {}", "// int size_of = 3;"}) {
     put("tools/a.cc", inside + text + end);
     EXPECT_EQ(check().exit_code, 0) << text;

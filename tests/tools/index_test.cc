@@ -8,7 +8,7 @@
 #include <random>
 
 #include "pipeline/seek_index/file.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "tests/tools/cli_harness.h"
 #include "tools/data/jpeg_writer.h"
 

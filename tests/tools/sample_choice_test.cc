@@ -11,7 +11,7 @@
 #include <set>
 #include <sstream>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "pipeline/source/subset_source.h"
 #include "tests/tools/train_runs.h"
 #include "tools/command/run_diff.h"

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "tests/tools/train_runs.h"
 #include "train/checkpoint/checkpoint.h"
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/wait_until.h"
 #include "train/checkpoint/checksum.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/measure_hooks.h"
 #include "pipeline/source/forwarding_source.h"
 #include "staging/mutex.h"

@@ -307,7 +307,7 @@ TEST(DeviceCollective, AbortWakesThoseThatWait) {
 TEST(DeviceCollective, TooManyAreRefused) {
   auto device = make_host_device();
   auto stream = device->make_stream();
-  const std::vector<DeviceReplica> replicas(BufferSum::kMostResults + 1,
+  const std::vector<DeviceReplica> replicas(BufferSum::kMaxResults + 1,
                                             {device.get(), stream.get()});
   EXPECT_THROW(make_shared_device_collective(replicas, sum_buffers_on_host), std::invalid_argument);
   EXPECT_THROW(make_staged_collective({}, make_host_collective(1)), std::invalid_argument);

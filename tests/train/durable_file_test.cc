@@ -1,6 +1,6 @@
 // Tests with paths that are not regular files: a run reads the files in its folder to the end,
 // which a pipe and a device do not have.
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

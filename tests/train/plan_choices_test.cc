@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker {
@@ -233,10 +233,10 @@ TEST_F(PlanFileTest, TheNewestAnswerStays) {
 
 TEST_F(PlanFileTest, TheOldestLinesGo) {
   std::vector<PlanLine> many;
-  for (size_t i = 0; i < kMostPlanLines - 1; ++i) many.push_back({std::to_string(i), "eng1"});
+  for (size_t i = 0; i < kMaxPlanLines - 1; ++i) many.push_back({std::to_string(i), "eng1"});
   add_plan_lines(path_, many);
   const std::vector<PlanLine> lines = read_plan_file(path_).lines;
-  ASSERT_EQ(lines.size(), kMostPlanLines);
+  ASSERT_EQ(lines.size(), kMaxPlanLines);
   EXPECT_EQ(lines.front().question, "b");
   EXPECT_EQ(lines.back(), many.back());
 }

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 
 namespace stoker {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/support/fake_engine.h"
 #include "tests/support/sanitizers.h"

@@ -8,7 +8,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 
 namespace stoker {
 namespace {

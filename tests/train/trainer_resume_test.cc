@@ -9,7 +9,7 @@
 #include <map>
 #include <sstream>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/receipt/receipt.h"
 #include "tests/support/fake_source.h"
 #include "tests/support/temp_folder.h"

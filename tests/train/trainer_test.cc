@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/measure_hooks.h"
 #include "pipeline/source/forwarding_source.h"
 #include "pipeline/source/target_source.h"

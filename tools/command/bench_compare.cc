@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "bench/report/compare.h"
-#include "pipeline/json_file.h"
+#include "pipeline/files/json_file.h"
 #include "tools/command/bench.h"
 #include "tools/command/command.h"
 

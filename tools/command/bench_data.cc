@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "bench/suite/memory_source.h"
-#include "pipeline/printable_name.h"
-#include "pipeline/random_key.h"
+#include "pipeline/files/printable_name.h"
+#include "pipeline/random/random_key.h"
 #include "tools/data/jpeg_writer.h"
 #include "tools/data/output_file.h"
 

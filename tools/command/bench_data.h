@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "tools/option/augment_choice.h"
 #include "tools/option/feed_options.h"
 

@@ -16,13 +16,13 @@
 namespace stoker {
 namespace {
 
-constexpr int kMostCount = 1 << 20;
+constexpr int kMaxCount = 1 << 20;
 
 int count_of(const std::string& text, const std::string& all, const std::string& option) {
   int value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || value < 0 || value > kMostCount) {
+  if (error != std::errc() || stop != end || value < 0 || value > kMaxCount) {
     throw std::invalid_argument(
         fmt::format("{}: '{}' is not a list like 1,2,4 or 1..8", option, all));
   }

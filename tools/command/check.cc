@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "pipeline/finding_json.h"
-#include "pipeline/parallel.h"
+#include "pipeline/files/parallel.h"
+#include "pipeline/source/finding_json.h"
 #include "pipeline/source/look_ahead.h"
 #include "staging/allowed_cores.h"
 #include "staging/mutex.h"

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 #include "pipeline/store/object_store.h"
 #include "staging/error_text.h"
 #include "tools/command/bench.h"

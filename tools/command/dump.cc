@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "pipeline/unmoved_targets.h"
+#include "pipeline/augment/unmoved_targets.h"
 #include "tools/command/command.h"
 #include "tools/console/progress.h"
 #include "tools/data/dump_rows.h"

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "tools/command/command.h"
 #include "train/export/onnx.h"
 

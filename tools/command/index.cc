@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "pipeline/finding_json.h"
 #include "pipeline/seek_index/file.h"
+#include "pipeline/source/finding_json.h"
 #include "pipeline/store/object_store.h"
 #include "staging/allowed_cores.h"
 #include "tools/command/command.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "pipeline/parallel.h"
+#include "pipeline/files/parallel.h"
 #include "staging/allowed_cores.h"
 #include "staging/mutex.h"
 #include "tools/command/command.h"

@@ -16,11 +16,11 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/durable_file.h"
-#include "pipeline/finding_json.h"
-#include "pipeline/printable_name.h"
+#include "pipeline/files/durable_file.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/seek_index/build.h"
 #include "pipeline/seek_index/file.h"
+#include "pipeline/source/finding_json.h"
 #include "pipeline/source/look_ahead.h"
 #include "pipeline/store/object_store.h"
 #include "staging/allowed_cores.h"

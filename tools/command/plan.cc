@@ -11,7 +11,7 @@
 #include "bench/suite/feed_bench.h"
 #include "bench/suite/link_plan.h"
 #include "bench/suite/model_work.h"
-#include "pipeline/json_file.h"
+#include "pipeline/files/json_file.h"
 #include "staging/allowed_cores.h"
 #include "staging/batch_layout.h"
 #include "tools/command/bench_data.h"

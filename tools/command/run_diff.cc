@@ -7,7 +7,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "pipeline/json_file.h"
+#include "pipeline/files/json_file.h"
 #include "train/checkpoint/checkpoint.h"
 
 namespace stoker {

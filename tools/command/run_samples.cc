@@ -5,8 +5,8 @@
 #include <charconv>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
-#include "pipeline/json_file.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/files/json_file.h"
 #include "pipeline/source/subset_source.h"
 #include "tools/command/run_diff.h"
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "tools/data/npy.h"
 
 namespace stoker {

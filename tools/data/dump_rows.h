@@ -7,7 +7,7 @@
 #include <string>
 
 #include "pipeline/loader.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

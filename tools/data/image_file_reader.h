@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "decode/image_decoder.h"
-#include "pipeline/sample_checker.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
+#include "pipeline/source/sample_checker.h"
 
 namespace stoker {
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "pipeline/durable_file.h"
-#include "pipeline/printable_name.h"
+#include "pipeline/files/durable_file.h"
+#include "pipeline/files/printable_name.h"
 
 namespace stoker {
 namespace {

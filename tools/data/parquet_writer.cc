@@ -9,7 +9,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "tools/data/thrift_encoder.h"
 
 namespace stoker {

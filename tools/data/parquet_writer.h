@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "tools/data/shard_writer.h"
 
 namespace stoker {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 
 namespace stoker {
 namespace {

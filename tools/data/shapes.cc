@@ -6,7 +6,7 @@
 #include <numbers>
 #include <span>
 
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 
 namespace stoker {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "tools/data/shard_writer.h"
 
 namespace stoker {

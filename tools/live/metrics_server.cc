@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr size_t kMostRequestBytes = 4096;
+constexpr size_t kMaxRequestBytes = 4096;
 constexpr auto kAcceptPause = milliseconds(100);  // before the next try to accept
 
 // Leaves file descriptors to the training.
@@ -74,7 +74,7 @@ class Client {
       if (got == 0) return false;
       head_.append(part.data(), static_cast<size_t>(got));
       if (head_.find("\r\n\r\n") != std::string::npos) break;
-      if (head_.size() >= kMostRequestBytes) return false;
+      if (head_.size() >= kMaxRequestBytes) return false;
     }
     answer_ = answer_to(head_, text);
     return true;

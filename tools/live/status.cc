@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "pipeline/durable_file.h"
-#include "pipeline/json_file.h"
+#include "pipeline/files/durable_file.h"
+#include "pipeline/files/json_file.h"
 
 namespace stoker {
 

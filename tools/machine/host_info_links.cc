@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-constexpr unsigned kMostNvlinks = 18;
+constexpr unsigned kMaxNvlinks = 18;
 
 struct LinkCalls {
   int (*driver_version)(char* version, unsigned length) = nullptr;
@@ -42,7 +42,7 @@ GpuLinks read_links(const LinkCalls& calls, const std::string& pci_bus_id) {
   links.pcie_width = value_of(calls.width, device);
   links.pcie_generation_max = value_of(calls.generation_max, device);
   links.pcie_width_max = value_of(calls.width_max, device);
-  for (unsigned link = 0; link < kMostNvlinks; ++link) {
+  for (unsigned link = 0; link < kMaxNvlinks; ++link) {
     unsigned is_active = 0;
     if (calls.nvlink_state(device, link, &is_active) == kNvmlSuccess && is_active == 1) {
       ++links.nvlinks;

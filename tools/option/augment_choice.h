@@ -7,8 +7,8 @@
 #include <string>
 
 #include "pipeline/augment.h"
-#include "pipeline/sampler.h"
-#include "pipeline/source/source.h"
+#include "pipeline/order/sampler.h"
+#include "pipeline/source.h"
 
 namespace CLI {
 class App;

@@ -10,8 +10,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "pipeline/decoded_cache.h"
-#include "pipeline/invalid_field.h"
+#include "pipeline/cache/decoded_cache.h"
+#include "pipeline/files/invalid_field.h"
 #include "pipeline/store/object_store.h"
 #include "staging/stage_stats.h"
 #include "staging/threads.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pipeline/loader_types.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "tools/option/store_option_group.h"
 
 namespace CLI {

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "pipeline/digest.h"
-#include "pipeline/id_list.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/order/id_list.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/store/object_store.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "pipeline/sample_order.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "tools/option/feed_options.h"
 
 namespace CLI {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/store/object_store.h"
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "pipeline/store/object_store.h"
 #include "tools/command/command.h"
 
@@ -76,14 +76,14 @@ void StoreOptionGroup::check_cache() const {
 
 int64_t parse_size(const std::string& text) {
   constexpr std::string_view kUnits = "KMGT";
-  constexpr double kMost = 1e18;
+  constexpr double kMax = 1e18;
   double size = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, size);
   const size_t unit = rest == end ? std::string_view::npos : kUnits.find(*rest);
   const bool has_unit = rest + 1 == end && unit != std::string_view::npos;
   if (has_unit) size *= std::pow(1000.0, static_cast<double>(unit + 1));
-  if (error != std::errc() || (rest != end && !has_unit) || !(size >= 1 && size <= kMost)) {
+  if (error != std::errc() || (rest != end && !has_unit) || !(size >= 1 && size <= kMax)) {
     throw std::invalid_argument("--cache-size: " + text +
                                 " is no size; write bytes, or 200M, 500G, 1.5T");
   }
@@ -133,7 +133,7 @@ void add_store_options(CLI::App& app, StoreOptionGroup& group) {
       ->check(CLI::ExistingFile);
   app.add_option("--store-requests", options.requests,
                  "Requests to a store that are under way at once. 0 finds the number by measuring")
-      ->check(CLI::Range(0, StoreOptions::kMostRequests));
+      ->check(CLI::Range(0, StoreOptions::kMaxRequests));
   app.add_option("--store-memory", group.mebibytes,
                  "MiB of a store's samples that are fetched before they are read")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/decoded_cache.h"
+#include "pipeline/cache/decoded_cache.h"
 #include "pipeline/store/store_options.h"
 
 namespace CLI {

@@ -15,7 +15,7 @@ constexpr double kEnough = 0.04;
 // A larger change must bring at least this share more.
 constexpr double kWorthwhileStep = 0.02;
 // At most this many threads are recommended.
-constexpr int kMostAdded = 64;
+constexpr int kMaxAdded = 64;
 
 Recommendation recommendation_of(const FeedWhatIf& feed, const std::string& what,
                                  const FeedChange& change) {
@@ -31,7 +31,7 @@ void add_recommendation(const FeedWhatIf& feed, const std::string& what, const F
 // Returns the smallest n of 1, 2, 3, 4, 8, ... up to `most` with which the step hardly waits after
 // change(n), or from which on more brings nothing.
 template <typename Change>
-int enough_of(const FeedWhatIf& feed, Change change, int most = kMostAdded) {
+int enough_of(const FeedWhatIf& feed, Change change, int most = kMaxAdded) {
   int chosen = 1;
   double rate = feed.predict(change(1)).samples_per_second;
   for (int more = 2; more <= most; more = more < 4 ? more + 1 : 2 * more) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kSlowFiles = 10;
 // The model gets at most this many samples of each service time.
-constexpr size_t kMostSamples = 20000;
+constexpr size_t kMaxSamples = 20000;
 
 // The rows that were read and filled. On a track, a row's pixel work follows its decoding, and its
 // decoding follows its read from memory, if there was one. A chunk of raw samples has only pixel
@@ -107,10 +107,10 @@ class RowTally {
 
   // Picks values of a long list at even distances.
   static std::vector<double> thinned(const std::vector<double>& values) {
-    if (values.size() <= kMostSamples) return values;
+    if (values.size() <= kMaxSamples) return values;
     std::vector<double> kept;
-    for (size_t i = 0; i < kMostSamples; ++i) {
-      kept.push_back(values[i * values.size() / kMostSamples]);
+    for (size_t i = 0; i < kMaxSamples; ++i) {
+      kept.push_back(values[i * values.size() / kMaxSamples]);
     }
     return kept;
   }

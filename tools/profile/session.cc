@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(20);
 // At most this many spans are kept; they take 150 MB.
-constexpr size_t kMostSpans = size_t{2} << 20;
+constexpr size_t kMaxSpans = size_t{2} << 20;
 // A measured phase has at least this many steps ...
 constexpr int64_t kFewestSteps = 8;
 // ... but lasts at most this many times its planned length if steps are slow.
@@ -62,9 +62,9 @@ ProfiledRun ProfileSession::finish() {
 void ProfileSession::gather() {
   const size_t before = run_.spans.size();
   tracer_.drain(run_.spans);
-  if (run_.spans.size() > kMostSpans) {
-    run_.dropped += static_cast<int64_t>(run_.spans.size() - kMostSpans);
-    run_.spans.resize(kMostSpans);
+  if (run_.spans.size() > kMaxSpans) {
+    run_.dropped += static_cast<int64_t>(run_.spans.size() - kMaxSpans);
+    run_.spans.resize(kMaxSpans);
   }
   for (size_t i = before; i < run_.spans.size(); ++i) {
     const TrackedSpan& span = run_.spans[i];

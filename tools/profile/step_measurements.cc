@@ -61,7 +61,7 @@ double spread_of(const std::vector<double>& lengths) {
 Pauses pauses_of(const std::vector<StepSplit>& steps) {
   // Pauses are at most this share of the steps and contain at least that share of the waiting.
   constexpr double kFewest = 0.25;
-  constexpr double kMost = 0.8;
+  constexpr double kMax = 0.8;
   Pauses pauses;
   double all_s = 0, paused_s = 0;
   for (const StepSplit& step : steps) {
@@ -72,7 +72,7 @@ Pauses pauses_of(const std::vector<StepSplit>& steps) {
     paused_s += wait_s;
   }
   const auto count = static_cast<double>(steps.size()), paused = static_cast<double>(pauses.count);
-  if (pauses.count == 0 || paused > kFewest * count || paused_s < kMost * all_s) return {};
+  if (pauses.count == 0 || paused > kFewest * count || paused_s < kMax * all_s) return {};
   pauses.mean_s = paused_s / paused;
   pauses.share = paused_s / all_s;
   pauses.burst_steps = count / paused;

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 #include "staging/stage_stats.h"
 #include "staging/threads.h"
 

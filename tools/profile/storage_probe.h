@@ -4,7 +4,7 @@
 // for the given times. Errors: samples that cannot be read count as read.
 #pragma once
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

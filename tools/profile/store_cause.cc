@@ -68,7 +68,7 @@ StoreFinding find_store_cause(const StoreStats& stats) {
           "all {} requests that are allowed are under way, and each takes {:.0f} ms; the store "
           "gives {}",
           stats.requests_most, stats.total_ms_median, rates);
-      if (stats.requests_most < StoreOptions::kMostRequests) {
+      if (stats.requests_most < StoreOptions::kMaxRequests) {
         finding.cures.push_back("more requests at once (--store-requests 0)");
       }
       if (range_bytes < kSmallRange) finding.cures.push_back(kShards);

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "pipeline/durable_file.h"
-#include "pipeline/json_file.h"
+#include "pipeline/files/durable_file.h"
+#include "pipeline/files/json_file.h"
 #include "train/checkpoint/checksum.h"
 #include "train/checkpoint/json.h"
 #include "train/checkpoint/safetensors.h"
@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr int64_t kMostReplicas = 1 << 28;
+constexpr int64_t kMaxSavedReplicas = 1 << 28;
 constexpr char kPrefix[] = "step_";
 constexpr char kTemporary[] = ".tmp-";
 constexpr char kReplica[] = "replica_";
@@ -96,7 +96,7 @@ void read_residuals(const SafetensorsFile& file, TrainState& state) {
   state.residual_replicas = 0;
   if (!file.has(kResiduals)) return;
   const std::vector<int64_t> shape = file.tensors().at(kResiduals).shape;
-  if (shape.size() != 2 || shape[0] < 2 || shape[0] > kMostReplicas + 1) {
+  if (shape.size() != 2 || shape[0] < 2 || shape[0] > kMaxSavedReplicas + 1) {
     throw std::runtime_error("residuals of another shape than (replicas + 1, floats)");
   }
   file.find(kResiduals, shape);

@@ -9,7 +9,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "staging/error_text.h"
 
 namespace stoker {

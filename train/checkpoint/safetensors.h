@@ -20,7 +20,7 @@ struct TensorView {
 };
 using TensorMetadata = std::map<std::string, std::string>;
 
-// Writes and flushes the file (pipeline/durable_file.h). The same input gives the same bytes.
+// Writes and flushes the file (pipeline/files/durable_file.h). The same input gives the same bytes.
 // Throws std::invalid_argument for a repeated name or a shape that does not match its values.
 void write_safetensors(const std::string& path, std::span<const TensorView> tensors,
                        const TensorMetadata& metadata);

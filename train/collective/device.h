@@ -26,10 +26,10 @@ struct DeviceReplica {
 // One rank's share of a sum: elements [begin, end) of all buffers are added in order and written
 // into all results. A result may be one of the buffers.
 struct BufferSum {
-  static constexpr int kMostBuffers = 128;
-  static constexpr int kMostResults = 16;
-  std::array<const float*, kMostBuffers> buffers{};
-  std::array<float*, kMostResults> results{};
+  static constexpr int kMaxBuffers = 128;
+  static constexpr int kMaxResults = 16;
+  std::array<const float*, kMaxBuffers> buffers{};
+  std::array<float*, kMaxResults> results{};
   int buffer_count = 0;
   int result_count = 0;
   int64_t begin = 0;

@@ -15,11 +15,11 @@ class PushToDevice final : public RangeCollective {
         host_(make_host_collective(static_cast<int>(replicas.size()))),
         summed_(target.server.device->make_event()) {
     const size_t all = replicas.size() * static_cast<size_t>(target.buffers);
-    if (target.buffers < 1 || all > static_cast<size_t>(BufferSum::kMostBuffers)) {
+    if (target.buffers < 1 || all > static_cast<size_t>(BufferSum::kMaxBuffers)) {
       throw std::invalid_argument("parameter server: " + std::to_string(replicas.size()) +
                                   " replicas with " + std::to_string(target.buffers) +
                                   " gradient buffers each; it sums at most " +
-                                  std::to_string(BufferSum::kMostBuffers) + " buffers");
+                                  std::to_string(BufferSum::kMaxBuffers) + " buffers");
     }
     for (const DeviceReplica& replica : replicas) ranks_.push_back(make_rank(replica));
     sums_ = target.server.device->make_stream();

@@ -16,10 +16,10 @@ class SharedDeviceCollective final : public RangeCollective {
  public:
   SharedDeviceCollective(std::span<const DeviceReplica> replicas, SumKernel kernel)
       : kernel_(std::move(kernel)), host_(make_host_collective(static_cast<int>(replicas.size()))) {
-    if (replicas.size() > static_cast<size_t>(BufferSum::kMostResults)) {
+    if (replicas.size() > static_cast<size_t>(BufferSum::kMaxResults)) {
       throw std::invalid_argument("collective: " + std::to_string(replicas.size()) +
                                   " replicas on one device; at most " +
-                                  std::to_string(BufferSum::kMostResults));
+                                  std::to_string(BufferSum::kMaxResults));
     }
     for (const DeviceReplica& replica : replicas) {
       ranks_.push_back({replica.stream,
@@ -81,9 +81,9 @@ class SharedDeviceCollective final : public RangeCollective {
                                     std::to_string(other.result.size()) + " floats");
       }
       for (const float* buffer : other.buffers) {
-        if (sum.buffer_count == BufferSum::kMostBuffers) {
+        if (sum.buffer_count == BufferSum::kMaxBuffers) {
           throw std::invalid_argument("collective: more than " +
-                                      std::to_string(BufferSum::kMostBuffers) +
+                                      std::to_string(BufferSum::kMaxBuffers) +
                                       " gradient buffers on one device: use larger micro-batches");
         }
         sum.buffers[static_cast<size_t>(sum.buffer_count++)] = buffer;

@@ -18,12 +18,12 @@
 namespace stoker {
 namespace {
 
-constexpr int kMostLanes = 16;
+constexpr int kMaxLanes = 16;
 
 // A group is the fewest pixels that fill whole vectors together: values that belong to one channel
 // are a group apart, so that a vector of a group needs one vector of numbers per channel, and no
 // channel is left over.
-int group_values(const PixelNormShape& s) { return std::lcm(s.channels, kMostLanes); }
+int group_values(const PixelNormShape& s) { return std::lcm(s.channels, kMaxLanes); }
 
 void repeat(const PixelNormShape& s, float* values) {  // the channels' numbers over the group
   for (int i = s.channels; i < group_values(s); ++i) values[i] = values[i - s.channels];
@@ -69,7 +69,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Wide = hn::CappedTag<float, kMostLanes>;
+using Wide = hn::CappedTag<float, kMaxLanes>;
 using Single = hn::CappedTag<float, 1>;
 
 // Calls visit(tag, place in the group, index of the value) for all values of the groups [first,

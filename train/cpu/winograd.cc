@@ -37,17 +37,17 @@ struct Blocks {
 // block, and the weights of a few panels are transformed where they are used: of so many that the
 // inputs, which are read for each block of panels, are no more bytes than the weights. If not, all
 // weights are kept, and read again for every block of tiles: half as many bytes of tiles, but no
-// more than kMostBytes, pay for that even if they do not fit the cache.
+// more than kMaxBytes, pay for that even if they do not fit the cache.
 Blocks panel_blocks(const WinogradShape& s) {
   constexpr int64_t kStep = 24;  // a multiple of the rows of every kernel
   constexpr int64_t kFewPanels = 4, kPanelBytes = kPlaces * 64;
-  constexpr int64_t kCacheBytes = 1 << 20, kMostBytes = 4 << 20;
+  constexpr int64_t kCacheBytes = 1 << 20, kMaxBytes = 4 << 20;
   const int64_t in = panels_of(s.in_channels), out = panels_of(s.out_channels);
   const int64_t weights = kPanelBytes * 16 * in * out, all = tiles_of(s).count();
   const bool whole = 4 * all * kPanelBytes * in <= weights;
   const int64_t few = std::min(kFewPanels, out);
   const int64_t panels = whole ? std::clamp(all / 16, few, out) : few;
-  const int64_t fits = std::clamp(weights / 2, kCacheBytes, kMostBytes) /
+  const int64_t fits = std::clamp(weights / 2, kCacheBytes, kMaxBytes) /
                        (kPanelBytes * (in + panels)) / kStep * kStep;
   const int64_t tiles = whole ? all : std::min(std::max(fits, 2 * kStep), all);
   return {static_cast<int>(tiles), static_cast<int>(panels),

@@ -20,7 +20,7 @@ namespace stoker::cuda {
 // compiler cannot move reads before writes itself.
 constexpr int kAhead = 2;
 
-constexpr int kMostGroups = kMostSplits / kGroupSplits;
+constexpr int kMaxGroups = kMaxSplits / kGroupSplits;
 
 struct Tile {
   dim3 grid, block;
@@ -43,12 +43,12 @@ inline Tile tile_of(int64_t pixels, int channels, int width, unsigned most_block
 // Returns a tile whose blocks write partial sums; limited to the space for these.
 inline Tile sum_tile_of(int64_t pixels, int channels, int width, unsigned most_blocks) {
   Tile tile = tile_of(pixels, channels, width, most_blocks);
-  if (tile.grid.x > kMostColumns) {
+  if (tile.grid.x > kMaxColumns) {
     throw std::runtime_error("sums over pixels: " + std::to_string(channels) +
                              " channels are more than " +
-                             std::to_string(kMostColumns * tile.block.x * width));
+                             std::to_string(kMaxColumns * tile.block.x * width));
   }
-  tile.grid.y = std::min(tile.grid.y, static_cast<unsigned>(kMostSplits));
+  tile.grid.y = std::min(tile.grid.y, static_cast<unsigned>(kMaxSplits));
   return tile;
 }
 
@@ -76,13 +76,13 @@ struct PartialSums {
 
 inline PartialSums partial_sums(void* scratch, int channels, unsigned* tickets) {
   auto* groups = static_cast<double2*>(scratch);
-  auto* splits = reinterpret_cast<float2*>(groups + static_cast<int64_t>(kMostGroups) * channels);
+  auto* splits = reinterpret_cast<float2*>(groups + static_cast<int64_t>(kMaxGroups) * channels);
   return {splits, groups, tickets};
 }
 
 // Returns the memory after the partial sums: floats that finish() writes for the next kernel.
 inline float* behind_sums(const PartialSums& sums, int channels) {
-  return reinterpret_cast<float*>(sums.splits + static_cast<int64_t>(kMostSplits) * channels);
+  return reinterpret_cast<float*>(sums.splits + static_cast<int64_t>(kMaxSplits) * channels);
 }
 
 // Adds up the block's pixels; row 0 of the block writes this split's partial sums.
@@ -160,7 +160,7 @@ __device__ void sum_over_blocks(const float2 (&own)[V], int channels, const Part
   const unsigned groups = (gridDim.y + kGroupSplits - 1) / kGroupSplits;
   const unsigned begin = group * kGroupSplits;
   const unsigned members = min(gridDim.y - begin, static_cast<unsigned>(kGroupSplits));
-  unsigned* tickets = partial.tickets + blockIdx.x * (1 + kMostGroups);
+  unsigned* tickets = partial.tickets + blockIdx.x * (1 + kMaxGroups);
   if (!takes_last_ticket(tickets + 1 + group, members)) return;
   const int width = blockDim.x * V;  // channels of the column
   const int thread = threadIdx.y * blockDim.x + threadIdx.x;

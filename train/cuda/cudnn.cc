@@ -101,20 +101,20 @@ bool allowed(cudnnBackendNumericalNote_t note, const CudnnPlanWish& wish) {
 }
 
 // An upper bound, because the number of an engine's knobs is not known in advance.
-constexpr size_t kMostKnobs = CUDNN_KNOB_TYPE_COUNTS;
+constexpr size_t kMaxKnobs = CUDNN_KNOB_TYPE_COUNTS;
 
 std::string name_of(const CudnnDescriptor& config) {
   std::string name = "eng" + std::to_string(engine_index(engine_of(config)));
   std::vector<CudnnDescriptor> choices;
   std::vector<cudnnBackendDescriptor_t> raw;
-  for (size_t i = 0; i < kMostKnobs; ++i) {
+  for (size_t i = 0; i < kMaxKnobs; ++i) {
     choices.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
     raw.push_back(choices.back().get());
   }
   int64_t count = 0;
   check_cudnn(
       cudnnBackendGetAttribute(config.get(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                               CUDNN_TYPE_BACKEND_DESCRIPTOR, kMostKnobs, &count, raw.data()),
+                               CUDNN_TYPE_BACKEND_DESCRIPTOR, kMaxKnobs, &count, raw.data()),
       "cudnnBackendGetAttribute(knobs)");
   for (int64_t i = 0; i < count; ++i) {
     const auto type = number_of<cudnnBackendKnobType_t>(raw[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,

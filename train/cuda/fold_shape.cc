@@ -3,7 +3,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kLeastKernel = 5;   // 3x3 taps of 8 channels are hardly more than 2x2 of 16
+constexpr int kMinKernel = 5;     // 3x3 taps of 8 channels are hardly more than 2x2 of 16
 constexpr int kFoldMultiple = 8;  // of channels, for matrix units
 
 struct FoldedAxis {
@@ -13,7 +13,7 @@ struct FoldedAxis {
 // Returns nothing if a convolution of stride 1 with the same padding on both sides does not see all
 // that the plain one sees.
 std::optional<FoldedAxis> fold_axis(int size, int out, int kernel, int padding) {
-  if (kernel % 2 == 0 || kernel < kLeastKernel) return std::nullopt;
+  if (kernel % 2 == 0 || kernel < kMinKernel) return std::nullopt;
   FoldedAxis axis;
   axis.shift = padding % 2;
   axis.kernel = (kernel + 1) / 2;

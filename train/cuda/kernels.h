@@ -16,8 +16,8 @@ void check(cudaError_t error, const char* what);
 
 // The number of counters for kernels that sum over blocks. The counters are 0 at first and between
 // kernels. Kernels that share them must run one after the other.
-constexpr int kMostColumns = 256;
-constexpr int kTickets = kMostColumns * (1 + kMostSplits / kGroupSplits);
+constexpr int kMaxColumns = 256;
+constexpr int kTickets = kMaxColumns * (1 + kMaxSplits / kGroupSplits);
 
 void load_view(cudaStream_t stream, const ImageShape& s, const uint8_t* images, const View& view,
                void* out);

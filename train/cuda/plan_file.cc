@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "train/checkpoint/checksum.h"
 
 namespace stoker {
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 // The first line: this title, the version, and the checksum of everything that follows.
 constexpr std::string_view kTitle = "stoker conv plans ";
 constexpr std::string_view kVersion = "1 ";
-constexpr uintmax_t kMostPlanBytes = uintmax_t{1} << 24;  // a larger file is not ours
+constexpr uintmax_t kMaxPlanBytes = uintmax_t{1} << 24;  // a larger file is not ours
 
 // Moves the text up to `end` to `piece` and removes `end` too; returns false without an `end`.
 bool take_until(std::string_view& text, char end, std::string_view& piece) {
@@ -81,7 +81,7 @@ PlanLines read_plan_file(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) return {};
   try {
-    if (fs::is_regular_file(status) && fs::file_size(path) > kMostPlanBytes) return {{}, "damaged"};
+    if (fs::is_regular_file(status) && fs::file_size(path) > kMaxPlanBytes) return {{}, "damaged"};
     return parse(read_whole_file(path));
   } catch (const std::exception& problem) {
     return {{}, problem.what()};
@@ -94,8 +94,8 @@ void add_plan_lines(const std::string& path, const std::vector<PlanLine>& lines)
     std::erase_if(all, [&](const PlanLine& old) { return old.question == line.question; });
     all.push_back(line);
   }
-  if (all.size() > kMostPlanLines) {
-    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(kMostPlanLines));
+  if (all.size() > kMaxPlanLines) {
+    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(kMaxPlanLines));
   }
   std::string text;
   for (const PlanLine& line : all) text += line_text(line);

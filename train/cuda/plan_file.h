@@ -26,10 +26,10 @@ struct PlanLines {
 PlanLines read_plan_file(const std::string& path);
 
 // Adds lines to the file: a line with the same question replaces the older one. Drops the oldest
-// lines if there are more than kMostPlanLines. Readers see the old file or the complete new one. If
+// lines if there are more than kMaxPlanLines. Readers see the old file or the complete new one. If
 // two processes write at the same time, the lines of one may be lost, but never the file. Neither
 // text may contain a line break or a tab. Throws std::runtime_error.
-constexpr size_t kMostPlanLines = 4096;  // a net has some 60; about 1 MB
+constexpr size_t kMaxPlanLines = 4096;  // a net has some 60; about 1 MB
 void add_plan_lines(const std::string& path, const std::vector<PlanLine>& lines);
 
 // Returns the plan itself in cuDNN's text form, with its compiled kernel, for plans that take long

@@ -54,7 +54,7 @@ PlanTrial::PlanTrial(cudaStream_t stream, const std::vector<int64_t>& sizes) {
 PlanTrial::~PlanTrial() { cudaFree(memory_); }
 
 float trial_ms(cudaStream_t stream, const std::function<void()>& run, float best) {
-  constexpr int kPairs = 3, kFewestRuns = 2, kMostRuns = 10;
+  constexpr int kPairs = 3, kFewestRuns = 2, kMaxRuns = 10;
   constexpr float kPairMs = 1;  // approximate time between two events
   // A single run that takes more than kHopeless * best + kQueueingMs is too slow.
   constexpr float kHopeless = 2, kQueueingMs = 0.02f;
@@ -68,8 +68,8 @@ float trial_ms(cudaStream_t stream, const std::function<void()>& run, float best
     };
     const float alone = of_runs(1);
     if (alone > kHopeless * best + kQueueingMs) return alone;
-    const int runs = std::clamp(static_cast<int>(kPairMs / std::max(alone, kPairMs / kMostRuns)),
-                                kFewestRuns, kMostRuns);
+    const int runs = std::clamp(static_cast<int>(kPairMs / std::max(alone, kPairMs / kMaxRuns)),
+                                kFewestRuns, kMaxRuns);
     float fastest = std::numeric_limits<float>::infinity();
     for (int i = 0; i < kPairs; ++i) fastest = std::min(fastest, of_runs(runs));
     return fastest;

@@ -139,9 +139,9 @@ int64_t largest_device_batch(const NetSpec& net, const EngineOptions& wanted,
     return planned_device_sizes(net, options, tuning).total() + slot_bytes_per_row * rows <= bytes;
   };
   if (!fits(step)) return 0;
-  constexpr int64_t kMostSteps = 1 << 16;
+  constexpr int64_t kMaxSteps = 1 << 16;
   int64_t good = 1, bad = 2;  // in steps
-  while (bad < kMostSteps && fits(bad * step)) {
+  while (bad < kMaxSteps && fits(bad * step)) {
     good = bad;
     bad *= 2;
   }

@@ -58,7 +58,7 @@ class DeviceGraph {
 // Bytes of the scratch and workspaces below.
 inline int64_t channel_scratch_bytes(int channels) {  // sum_pixels, norm_*
   constexpr int64_t kDouble = sizeof(double);
-  constexpr int64_t kPairs = 2 * (kMostSplits * kFloat + kMostSplits / kGroupSplits * kDouble);
+  constexpr int64_t kPairs = 2 * (kMaxSplits * kFloat + kMaxSplits / kGroupSplits * kDouble);
   constexpr int64_t kSlopes = 3 * kFloat;
   return channels * (kPairs + kSlopes);
 }

@@ -1,6 +1,6 @@
 #include "train/device/tuning.h"
 
-#include "pipeline/cache_folder.h"
+#include "pipeline/files/cache_folder.h"
 
 namespace stoker {
 

@@ -41,9 +41,9 @@ struct NormShape {
   Activation activation = Activation::none;  // of normalised x, plus the residual if there is one
 };
 
-// Sums per channel divide the pixels into at most kMostSplits splits, and first add up groups of
+// Sums per channel divide the pixels into at most kMaxSplits splits, and first add up groups of
 // kGroupSplits of them.
-constexpr int kMostSplits = 640;
+constexpr int kMaxSplits = 640;
 constexpr int kGroupSplits = 32;
 
 // Values per channel that a batch norm in training keeps from forward to backward: four planes of

@@ -81,8 +81,8 @@ struct BatchRows {
   // For nets with a binary loss whose samples show any number of classes: (rows, classes), from 0
   // to 1. The labels do not count then. Null: each row has one label.
   const float* targets = nullptr;
-  // For training on mixed pixels (pipeline/mix.h): a second label, and the share of the first one
-  // in the row's target. Both null: each row has one label.
+  // For training on mixed pixels (pipeline/augment/mix.h): a second label, and the share of the
+  // first one in the row's target. Both null: each row has one label.
   const int32_t* mix_labels = nullptr;
   const float* mix_weights = nullptr;
   // Place of the first row in the run, over all epochs and replicas: what dropout draws depends on

@@ -19,7 +19,7 @@ using Integers = std::vector<int64_t>;
 
 constexpr int64_t kIrVersion = 8, kOpset = 17;
 constexpr int64_t kFloatType = 1, kIntegerType = 7;  // TensorProto.DataType
-constexpr size_t kMostModelBytes = size_t{1} << 31;
+constexpr size_t kMaxModelBytes = size_t{1} << 31;
 
 ProtobufWriter attribute(const std::string& name, const Integers& values) {
   ProtobufWriter out;
@@ -315,7 +315,7 @@ std::string onnx_bytes(const NetSpec& net, const LoadedModel& loaded) {
   add_metadata(model, "classes", nlohmann::json(loaded.info.class_names).dump());
   add_metadata(model, "mean", nlohmann::json(recipe.mean).dump());
   add_metadata(model, "stddev", nlohmann::json(recipe.stddev).dump());
-  if (model.bytes().size() >= kMostModelBytes) {
+  if (model.bytes().size() >= kMaxModelBytes) {
     throw std::runtime_error("ONNX: the model has " + std::to_string(model.bytes().size()) +
                              " bytes, and the format holds 2 GiB");
   }

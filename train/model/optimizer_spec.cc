@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 
 namespace stoker {
 namespace {

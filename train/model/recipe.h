@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "pipeline/augment.h"
-#include "pipeline/sampler.h"
+#include "pipeline/order/sampler.h"
 #include "train/engine/engine.h"
 #include "train/model/optimizer_spec.h"
 #include "train/model/schedule.h"

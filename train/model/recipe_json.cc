@@ -9,7 +9,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "pipeline/json_number.h"
+#include "pipeline/files/json_number.h"
 
 namespace stoker {
 namespace {

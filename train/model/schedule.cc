@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 
 namespace stoker {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pipeline/augment.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 
 namespace stoker {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 #include "train/run/options.h"
 #include "train/run/replica.h"
 

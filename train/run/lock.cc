@@ -15,7 +15,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "pipeline/json_file.h"
+#include "pipeline/files/json_file.h"
 
 namespace stoker {
 namespace {

@@ -9,7 +9,7 @@
 #include <limits>
 #include <thread>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "staging/error_text.h"
 #include "staging/threads.h"
 #include "train/run/evaluation.h"

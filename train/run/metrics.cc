@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "train/run/spread.h"
 
 namespace stoker {

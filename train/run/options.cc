@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 #include "pipeline/measure_hooks.h"
 #include "staging/allowed_cores.h"
 #include "train/model/recipe_json.h"

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pipeline/decoded_cache.h"
-#include "pipeline/printable_name.h"
+#include "pipeline/cache/decoded_cache.h"
+#include "pipeline/files/printable_name.h"
 #include "train/engine/byte_text.h"
 #include "train/model/recipe_json.h"
 #include "train/run/options.h"

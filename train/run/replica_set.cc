@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 #include "train/collective/cuda/collective.h"
 #include "train/collective/push.h"
 #include "train/collective/wire/collective.h"

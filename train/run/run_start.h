@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/run/initial_weights.h"
 #include "train/run/processes.h"

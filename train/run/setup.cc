@@ -7,11 +7,11 @@
 #include <optional>
 #include <stdexcept>
 
-#include "pipeline/decoded_cache.h"
-#include "pipeline/durable_file.h"
-#include "pipeline/invalid_field.h"
+#include "pipeline/augment/unmoved_targets.h"
+#include "pipeline/cache/decoded_cache.h"
+#include "pipeline/files/durable_file.h"
+#include "pipeline/files/invalid_field.h"
 #include "pipeline/measure_hooks.h"
-#include "pipeline/unmoved_targets.h"
 #include "train/answers.h"
 #include "train/run/batch_chooser.h"
 #include "train/run/metrics.h"
@@ -203,8 +203,8 @@ void TrainSetup::go_on_with_another_batch() {
                          .grid = state.grid,
                          .order = options.order};
   const Sampler before(sampler);
-  constexpr int64_t kMostSteps = int64_t{1} << 53;
-  if (state.next_step < 0 || state.next_step > kMostSteps) {
+  constexpr int64_t kMaxSteps = int64_t{1} << 53;
+  if (state.next_step < 0 || state.next_step > kMaxSteps) {
     throw std::invalid_argument(fmt::format("cannot resume from {}: its feed is at step {}",
                                             resumed_from.front(), state.next_step));
   }

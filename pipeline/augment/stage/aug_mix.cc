@@ -7,7 +7,7 @@ namespace stoker {
 namespace {
 
 constexpr int kAugMixBins = 10;
-constexpr int kMostWidth = 16, kMostDepth = 16;
+constexpr int kMaxWidth = 16, kMaxChainDepth = 16;
 // The numbers of a chain's draws, and of the weights'.
 constexpr uint32_t kChainDraws = 64, kAugMixWeights = 0x10000;
 
@@ -41,7 +41,7 @@ void draw_chain(const AugMix& mix, const StageKey& stage, uint32_t first,
 void draw_aug_mix(const AugMix& mix, const StageKey& stage, const WarpOptions& options,
                   Draws& draws) {
   std::array<double, 2> own;
-  std::array<double, kMostWidth> shares;
+  std::array<double, kMaxWidth> shares;
   const auto chains = std::span(shares).first(static_cast<size_t>(mix.width));
   draw_shares(stage.key, kAugMixWeights, mix.alpha, own);
   draw_shares(stage.key, 2 * kAugMixWeights, mix.alpha, chains);
@@ -65,16 +65,17 @@ StageActions make_aug_mix(const Arguments& arguments) {
 
 }  // namespace
 
-const StageType kAugMix{.name = "aug_mix",
-                        .help = "AugMix: a blend of the image with chains of operations on it",
-                        .parameters = {{"severity", ArgumentKind::whole, "3", 1, 10},
-                                       {"mixture_width", ArgumentKind::whole, "3", 1, kMostWidth},
-                                       {"chain_depth", ArgumentKind::whole, "-1", -1, kMostDepth},
-                                       {"alpha", ArgumentKind::real, "1", 0, 1e3},
-                                       {"all_ops", ArgumentKind::flag, "True"},
-                                       kBilinearParameter,
-                                       kFillParameter,
-                                       kProbability},
-                        .make = make_aug_mix};
+const StageType kAugMix{
+    .name = "aug_mix",
+    .help = "AugMix: a blend of the image with chains of operations on it",
+    .parameters = {{"severity", ArgumentKind::whole, "3", 1, 10},
+                   {"mixture_width", ArgumentKind::whole, "3", 1, kMaxWidth},
+                   {"chain_depth", ArgumentKind::whole, "-1", -1, kMaxChainDepth},
+                   {"alpha", ArgumentKind::real, "1", 0, 1e3},
+                   {"all_ops", ArgumentKind::flag, "True"},
+                   kBilinearParameter,
+                   kFillParameter,
+                   kProbability},
+    .make = make_aug_mix};
 
 }  // namespace stoker

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "pipeline/augment/operation_plugin.h"
 #include "pipeline/augment/stages.h"
-#include "pipeline/digest.h"
-#include "pipeline/operation_plugin.h"
-#include "pipeline/printable_name.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/files/printable_name.h"
 
 namespace stoker {
 namespace {

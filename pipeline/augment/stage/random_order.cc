@@ -5,11 +5,11 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kMostStages = 16;
+constexpr size_t kMaxStages = 16;
 
 // Fisher and Yates.
 void draw_in_random_order(const StageList& list, const RandomKey& key, Draws& draws) {
-  std::array<uint8_t, kMostStages> order;
+  std::array<uint8_t, kMaxStages> order;
   std::iota(order.begin(), order.end(), uint8_t{0});
   const std::span<const Stage> stages = list.stages();
   for (size_t left = stages.size(); left > 0; --left) {
@@ -24,8 +24,8 @@ StageActions make_random_order(const Arguments& arguments) {
   const std::vector<SharedStages>& lists = arguments.stages("stages");
   if (lists.size() != 1) arguments.refuse("stages", "one list");
   const SharedStages stages = lists[0];
-  if (stages->stages().size() > kMostStages) {
-    arguments.refuse("stages", "at most " + std::to_string(kMostStages) + " stages");
+  if (stages->stages().size() > kMaxStages) {
+    arguments.refuse("stages", "at most " + std::to_string(kMaxStages) + " stages");
   }
   return {
       [=](const StageKey& stage, Draws& draws) { draw_in_random_order(*stages, stage.key, draws); },

@@ -39,13 +39,13 @@ Stretch draw_stretch(const KeepRatio& keep, const RandomKey& key) {
 // As timm's ResizeKeepRatio: between the size that covers `wanted` (longest 0) and the one that
 // lies inside it (longest 1). A side has at least one pixel, and no more than can be made.
 Size resized_by(const KeepRatio& keep, Size image, Size wanted, const Stretch& stretch) {
-  constexpr double kMost = 1 << 30;
+  constexpr double kMax = 1 << 30;
   const double across = static_cast<double>(image.width) / wanted.width;
   const double down = static_cast<double>(image.height) / wanted.height;
   const auto [least, most] = std::minmax(across, down);
   const double ratio = most * keep.longest + least * (1.0 - keep.longest);
   const auto side = [&](int pixels, double factor) {
-    return round_half_even(std::clamp(pixels * factor / ratio, 1.0, kMost));
+    return round_half_even(std::clamp(pixels * factor / ratio, 1.0, kMax));
   };
   return {side(image.width, stretch.width), side(image.height, stretch.height)};
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "pipeline/random_key.h"
+#include "pipeline/random/random_key.h"
 
 namespace stoker {
 

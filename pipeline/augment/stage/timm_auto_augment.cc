@@ -43,7 +43,7 @@ size_t take_by_weight(double uniform, std::span<double> weights) {
 
 // Several operations of the set: with weights none twice, without weights any again.
 void draw_random(const TimmStage& stage, const TimmSet& set, const RandomKey& key, Draws& draws) {
-  std::array<double, kMostTimmOperations> all;
+  std::array<double, kMaxTimmOperations> all;
   std::copy(set.weights.begin(), set.weights.end(), all.begin());
   const auto weights = std::span(all).first(set.weights.size());
   const auto count = static_cast<int64_t>(set.operations.size());
@@ -79,7 +79,7 @@ void draw_mix(const TimmStage& stage, const RandomKey& key, Draws& draws) {
   const TimmConfig& config = stage.config;
   const std::span<const TimmOp> operations = timm_mix_operations();
   std::array<double, 2> over;
-  std::array<double, kMostTimmChains> shares;
+  std::array<double, kMaxTimmChains> shares;
   const auto chains = std::span(shares).first(static_cast<size_t>(config.width));
   draw_shares(key, kTimmShares, config.alpha, over);
   draw_shares(key, 2 * kTimmShares, config.alpha, chains);

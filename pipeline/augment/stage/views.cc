@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kMostViews = 64;
+constexpr int kMaxViews = 64;
 
 StageActions make_views(const Arguments&) {
   throw std::invalid_argument("augment: views must stand alone: views(LIST, LIST, counts=(2, 8))");
@@ -17,7 +17,7 @@ const StageType kViews{
     .name = "views",
     .help = "Several rows of each sample, of one decoding: so many of each list. Stands alone",
     .parameters = {{"stages", ArgumentKind::stages, nullptr},
-                   {"counts", ArgumentKind::reals, "", 1, kMostViews}},
+                   {"counts", ArgumentKind::reals, "", 1, kMaxViews}},
     .make = make_views};
 
 std::vector<AugmentView> views_of(const StageText& text) {
@@ -32,8 +32,8 @@ std::vector<AugmentView> views_of(const StageText& text) {
     const Size size = lists[i]->size({}, {}).value_or(Size{});
     views.insert(views.end(), static_cast<size_t>(counts[i]), {size, *lists[i]});
   }
-  if (views.size() > kMostViews) {
-    arguments.refuse("counts", "at most " + std::to_string(kMostViews) + " in all");
+  if (views.size() > kMaxViews) {
+    arguments.refuse("counts", "at most " + std::to_string(kMaxViews) + " in all");
   }
   return views;
 }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/source.h"
 #include "pipeline/source/blob/blob_index.h"
-#include "pipeline/source/source.h"
 
 namespace stoker {
 

@@ -23,9 +23,9 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/source.h"
 #include "pipeline/source/file_stamp.h"
 #include "pipeline/source/format/sample_sink.h"
-#include "pipeline/source/source.h"
 
 namespace stoker {
 

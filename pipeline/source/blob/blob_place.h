@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/source.h"
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/format/blob_reader.h"
-#include "pipeline/source/source.h"
 
 namespace stoker {
 

@@ -10,11 +10,11 @@
 #include <span>
 #include <stdexcept>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/blob/local_place.h"
 #include "pipeline/source/blob/stored_place.h"
+#include "pipeline/source/format/known_names.h"
 #include "pipeline/source/format/mds.h"
-#include "pipeline/source/known_names.h"
 
 namespace stoker {
 namespace {
@@ -219,13 +219,13 @@ std::optional<BlobSet> find_at(const SharedPlace& place, Split split) {
 // Expands the first group in braces, and what follows by a call for each.
 void expand_braces(const std::string& prefix, const std::string& rest, const std::string& pattern,
                    FileNames& out) {
-  constexpr size_t kMostPaths = 1'000'000;
+  constexpr size_t kMaxPaths = 1'000'000;
   const size_t open = rest.find('{'), close = rest.find('}', open);
   if (open == std::string::npos || close == std::string::npos) {
     out.push_back(prefix + rest);
-    if (out.size() > kMostPaths) {
+    if (out.size() > kMaxPaths) {
       throw std::runtime_error(shown_path(pattern) + ": its braces stand for more than " +
-                               std::to_string(kMostPaths) + " paths");
+                               std::to_string(kMaxPaths) + " paths");
     }
     return;
   }

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/source.h"
 #include "pipeline/source/blob/blob_place.h"
-#include "pipeline/source/source.h"
 #include "pipeline/store/store_options.h"
 
 namespace stoker {

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "pipeline/digest.h"
-#include "pipeline/durable_file.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/blob/index_builder.h"
 #include "pipeline/source/blob/stored_place.h"
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 // Smaller indexes of local files are made again: that takes milliseconds. From a store it may take
 // a minute.
-constexpr int64_t kLeastSamplesToKeep = 10'000;
+constexpr int64_t kMinSamplesToKeep = 10'000;
 
 // A lock between processes, so that one of them makes an index that all need. Where there can be no
 // lock, each makes its own, and the last one stays: that costs time only.
@@ -108,7 +108,7 @@ std::unique_ptr<BlobIndex> make(const BlobIndexRequest& request,
   build_index(request, stamps, key, path);
   std::unique_ptr<BlobIndex> index = BlobIndex::open(path);
   const bool is_far = static_cast<bool>(request.set.place->read_at(request.set.blobs.front()));
-  const bool is_worth_it = is_far || (index != nullptr && index->size() >= kLeastSamplesToKeep);
+  const bool is_worth_it = is_far || (index != nullptr && index->size() >= kMinSamplesToKeep);
   const bool keep = may_keep && index != nullptr && is_worth_it;
   if (!keep) unlink(path.c_str());  // it stays mapped
   if (index == nullptr) throw std::runtime_error(path + ": the new index cannot be read");

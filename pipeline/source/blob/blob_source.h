@@ -13,8 +13,8 @@
 
 #include <memory>
 
+#include "pipeline/source.h"
 #include "pipeline/source/blob/blob_set.h"
-#include "pipeline/source/source.h"
 
 namespace stoker {
 

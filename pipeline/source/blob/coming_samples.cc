@@ -7,13 +7,13 @@ namespace stoker {
 namespace {
 
 // Keeps the tables small where samples are tiny.
-constexpr size_t kMostKnown = 16 << 10;
+constexpr size_t kMaxKnown = 16 << 10;
 
 }  // namespace
 
 void ComingSamples::look_further(int64_t bytes,
                                  const std::function<StoredPlaceOfSample(SampleId id)>& locate) {
-  while (!ended_ && known_.size() < kMostKnown && (known_.empty() || bytes_ < bytes)) {
+  while (!ended_ && known_.size() < kMaxKnown && (known_.empty() || bytes_ < bytes)) {
     SampleId id = 0;
     const NextSample next = next_(id);
     if (next == NextSample::end) ended_ = true;

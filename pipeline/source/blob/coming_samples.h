@@ -10,8 +10,8 @@
 #include <map>
 #include <utility>
 
+#include "pipeline/source.h"
 #include "pipeline/source/blob/stored_samples.h"
-#include "pipeline/source/source.h"
 
 namespace stoker {
 

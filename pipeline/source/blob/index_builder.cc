@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/blob/index_writer.h"
 #include "pipeline/source/blob/sample_collector.h"
 #include "pipeline/source/blob/tar_scouts.h"

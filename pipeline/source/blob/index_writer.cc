@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
 #include "pipeline/source/label_digest.h"
 #include "pipeline/source/target_digest.h"
 

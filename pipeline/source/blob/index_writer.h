@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/source/blob/blob_index.h"
 
 namespace stoker {

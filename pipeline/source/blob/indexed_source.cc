@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/format/unpack.h"
 #include "pipeline/source/sample_file.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source.h"
 #include "pipeline/store/object_store.h"
 
 namespace stoker {

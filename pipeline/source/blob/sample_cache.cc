@@ -2,8 +2,8 @@
 
 #include <stdexcept>
 
-#include "pipeline/digest.h"
-#include "pipeline/printable_name.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/files/printable_name.h"
 
 namespace stoker {
 namespace {

@@ -22,10 +22,10 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/permutation.h"
+#include "pipeline/files/sealed_files.h"
+#include "pipeline/random/permutation.h"
+#include "pipeline/source.h"
 #include "pipeline/source/blob/stored_samples.h"
-#include "pipeline/source/sealed_files.h"
-#include "pipeline/source/source.h"
 
 namespace stoker {
 

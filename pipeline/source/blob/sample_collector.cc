@@ -3,7 +3,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/blob/target_values.h"
 #include "pipeline/source/format/text_value.h"
 #include "pipeline/source/sample_file.h"

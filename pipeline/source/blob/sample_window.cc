@@ -33,12 +33,12 @@ constexpr int64_t kLargestJoined = 2 << 20;
 constexpr int64_t kBurst = 8;
 // Samples that were taken stay for a while, in a part of the window: if a pair of rows is mixed and
 // only the first sample was here, both are read again.
-constexpr size_t kMostTaken = 64;
+constexpr size_t kMaxTaken = 64;
 constexpr int64_t kTakenPart = 8;
 // Buffers that nobody uses are kept for the next samples: in a part like the window's, beside it.
 constexpr int64_t kIdlePart = 8;
 // Keeps the table of announced samples small where samples are tiny.
-constexpr size_t kMostAnnounced = 64 << 10;
+constexpr size_t kMaxAnnounced = 64 << 10;
 
 }  // namespace
 
@@ -120,7 +120,7 @@ struct SampleWindow::Impl {
        StoredSamples all_samples)
       : samples(std::move(all_samples)),
         most_bytes(options.read_ahead_bytes),
-        most_requests(options.requests > 0 ? options.requests : StoreOptions::kMostRequests),
+        most_requests(options.requests > 0 ? options.requests : StoreOptions::kMaxRequests),
         cache(SampleCache::open(options, samples)),
         buffers(buffer_bytes()),
         reader(std::move(store), options) {
@@ -154,7 +154,7 @@ struct SampleWindow::Impl {
     const bool is_low = most_bytes - held_bytes - cached_bytes >= most_bytes / kBurst;
     if (!is_low && waiting == 0) return;
     bool any = true;
-    while (any && announced.size() < kMostAnnounced) {
+    while (any && announced.size() < kMaxAnnounced) {
       any = false;
       // In turn, so that none waits for the others.
       for (Follower& follower : followers) any = announce_next(follower) || any;
@@ -445,7 +445,7 @@ struct SampleWindow::Impl {
       cached_bytes -= sample.length;
     }
     announced.erase(at);
-    while (taken.size() > kMostTaken || taken_bytes > most_bytes / kTakenPart) drop_taken();
+    while (taken.size() > kMaxTaken || taken_bytes > most_bytes / kTakenPart) drop_taken();
     return sample;
   }
 

@@ -13,8 +13,8 @@
 #include <memory>
 #include <span>
 
+#include "pipeline/source.h"
 #include "pipeline/source/blob/stored_samples.h"
-#include "pipeline/source/source.h"
 #include "pipeline/store/object_reader.h"
 
 namespace stoker {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <numeric>
 
-#include "pipeline/digest.h"
-#include "pipeline/parallel.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/files/parallel.h"
 #include "pipeline/source/blob/stored_source.h"
 #include "pipeline/store/url_text.h"
 

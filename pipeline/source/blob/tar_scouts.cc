@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "pipeline/source/format/known_names.h"
 #include "pipeline/source/format/tar_reader.h"
-#include "pipeline/source/known_names.h"
 #include "staging/threads.h"
 
 namespace stoker {

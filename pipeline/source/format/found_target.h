@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pipeline/source/target.h"
+#include "pipeline/target.h"
 
 namespace stoker {
 

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/format/little_endian.h"
 #include "pipeline/source/format/mds_target.h"
 #include "pipeline/source/format/text_value.h"
@@ -58,12 +58,12 @@ bool is_image_encoding(const std::string& name) {
 }
 
 std::string list_mds_columns(const std::vector<MdsColumn>& columns) {
-  constexpr size_t kMost = 12;
+  constexpr size_t kMax = 12;
   std::string text;
-  for (size_t i = 0; i < std::min(columns.size(), kMost); ++i) {
+  for (size_t i = 0; i < std::min(columns.size(), kMax); ++i) {
     text += (i == 0 ? "" : ", ") + describe(columns[i]);
   }
-  if (columns.size() > kMost) text += " and " + std::to_string(columns.size() - kMost) + " more";
+  if (columns.size() > kMax) text += " and " + std::to_string(columns.size() - kMax) + " more";
   return text;
 }
 
@@ -221,9 +221,9 @@ std::vector<MdsColumn> parse_columns(const Json& settings) {
 }
 
 void read_columns(BlobReader& blob, MdsHeader& header) {
-  constexpr int64_t kMostBytes = 1 << 20;
+  constexpr int64_t kMaxBytes = 1 << 20;
   const int64_t length = header.offsets.front() - header.columns_at;
-  if (length > kMostBytes) {
+  if (length > kMaxBytes) {
     blob.fail(header.columns_at, "the writer's settings have " + std::to_string(length) +
                                      " bytes, more than 1 MiB; the file is damaged");
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/format/text_numbers.h"
 #include "pipeline/source/format/text_value.h"
 
@@ -62,8 +62,8 @@ bool fills(const MdsLayout& layout, int64_t bytes) {
 }  // namespace
 
 std::string describe(const MdsColumn& column) {
-  constexpr size_t kMost = 60;
-  return quoted_name(column.name) + " (" + printable_name(column.encoding.substr(0, kMost)) + ")";
+  constexpr size_t kMax = 60;
+  return quoted_name(column.name) + " (" + printable_name(column.encoding.substr(0, kMax)) + ")";
 }
 
 bool is_target_encoding(const std::string& encoding) {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/format/parquet_footer.h"
 #include "pipeline/source/format/parquet_images.h"
 #include "pipeline/source/format/parquet_labels.h"
@@ -20,7 +20,7 @@ namespace {
 // rare; labels take a few bytes each.
 constexpr int64_t kLargestImagePage = int64_t{1} << 30;
 constexpr int64_t kLargestLabelPage = int64_t{256} << 20;
-constexpr size_t kMostListed = 40;
+constexpr size_t kMaxListed = 40;
 
 using ColumnNames = std::initializer_list<const char*>;
 constexpr ColumnNames kImageColumns = {"image", "img",  "jpg",     "jpeg",
@@ -39,7 +39,7 @@ std::string list_fields(const ParquetFooter& footer) {
   size_t listed = 0, others = 0;
   for (const ParquetField& field : footer.fields) {
     if (field.names.size() != 1) continue;
-    if (listed == kMostListed) {
+    if (listed == kMaxListed) {
       ++others;
       continue;
     }
@@ -218,7 +218,7 @@ class ParquetScan {
         out_(out),
         footer_(read_parquet_footer(blob)),
         images_(choose_images(blob, footer_, fields.image), "image bytes", kLargestImagePage),
-        numbers_left_(fields.targets.size(), blob.size() * kMostNumbersPerByte),
+        numbers_left_(fields.targets.size(), blob.size() * kMaxNumbersPerByte),
         found_(fields.targets.size()) {
     for (const TargetField& target : fields.targets) {
       targets_.emplace_back(choose_target(blob, footer_, target.field), "target",

@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/source/format/little_endian.h"
 #include "pipeline/source/format/thrift_reader.h"
 
@@ -282,7 +282,7 @@ int64_t find_footer(BlobReader& blob) {
 }
 
 void check_row_groups(const BlobReader& blob, const ParquetFooter& footer, int64_t columns) {
-  int64_t rows_left = blob.size() * kMostRowsPerByte;
+  int64_t rows_left = blob.size() * kMaxRowsPerByte;
   for (size_t i = 0; i < footer.row_groups.size(); ++i) {
     const ParquetRowGroup& group = footer.row_groups[i];
     if (std::ssize(group.columns) != columns) {

@@ -65,7 +65,7 @@ struct ParquetRowGroup {
 
 // Rows take next to nothing where all are alike; 8 for each byte of the file is more than data sets
 // of images have, and keeps a file from promising any number of them.
-inline constexpr int64_t kMostRowsPerByte = 8;
+inline constexpr int64_t kMaxRowsPerByte = 8;
 
 struct ParquetFooter {
   int64_t begin = 0;  // offset of the footer

@@ -69,7 +69,7 @@ int64_t ParquetImages::scan(int64_t most_rows, const Found& found) {
 }
 
 void ParquetImages::read_dictionary(const ParquetPage& page) {
-  pages_.check_count(page, blob_.size() * kMostRowsPerByte);
+  pages_.check_count(page, blob_.size() * kMaxRowsPerByte);
   dictionary_.clear();
   find_plain(page, 0, [this](const FoundSample& place) { dictionary_.push_back(place); });
   has_dictionary_ = true;

@@ -51,7 +51,7 @@ bool ParquetLabels::next_page() {
 }
 
 void ParquetLabels::read_dictionary(const ParquetPage& page) {
-  pages_.check_count(page, blob_.size() * kMostRowsPerByte);
+  pages_.check_count(page, blob_.size() * kMaxRowsPerByte);
   const std::span<const uint8_t> bytes = pages_.load(page, nullptr);
   dictionary_bytes_.assign(bytes.begin(), bytes.end());
   values_ = dictionary_bytes_;

@@ -8,7 +8,7 @@ namespace stoker {
 namespace {
 
 // A column of float32 has 256 MiB of one sample at most.
-constexpr size_t kMostNumbersOfRow = size_t{1} << 26;
+constexpr size_t kMaxNumbersOfRow = size_t{1} << 26;
 
 std::string rows_text(int64_t rows) { return std::to_string(rows) + " rows"; }
 
@@ -96,8 +96,8 @@ void ParquetNumbers::take_list(FoundTarget& out) {
   take_value(out);
   while (find_value() && *repetition_ > 0) {
     if (!shape_.add(*repetition_)) fail_row(ragged);
-    if (out.size() == kMostNumbersOfRow) {
-      fail_row("has more than " + std::to_string(kMostNumbersOfRow) + " numbers");
+    if (out.size() == kMaxNumbersOfRow) {
+      fail_row("has more than " + std::to_string(kMaxNumbersOfRow) + " numbers");
     }
     take_value(out);
   }
@@ -194,7 +194,7 @@ void ParquetNumbers::begin_values() {
 }
 
 void ParquetNumbers::read_dictionary(const ParquetPage& page) {
-  pages_.check_count(page, blob_.size() * kMostRowsPerByte);
+  pages_.check_count(page, blob_.size() * kMaxRowsPerByte);
   parts_.values = pages_.load(page, nullptr);
   dictionary_.clear();
   for (int64_t i = 0; i < page.values; ++i) add_stored(dictionary_);

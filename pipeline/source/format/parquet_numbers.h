@@ -15,7 +15,7 @@
 namespace stoker {
 
 // Numbers repeat more than rows do: a mask of zeros, packed. A file may have so many per byte.
-inline constexpr int64_t kMostNumbersPerByte = 1024;
+inline constexpr int64_t kMaxNumbersPerByte = 1024;
 
 // How a column's values are stored, and what column of targets they make by themselves.
 struct ParquetNumberKind {

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/digest.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/source/format/known_names.h"
 #include "pipeline/source/format/tar_reader.h"
 #include "pipeline/source/format/tar_targets.h"
 #include "pipeline/source/format/text_value.h"
-#include "pipeline/source/known_names.h"
 
 namespace stoker {
 namespace {

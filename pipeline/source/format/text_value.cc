@@ -5,18 +5,18 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 
 namespace stoker {
 
 std::string quoted_name(std::string_view name) {
   // An end of the name stays, because that is where names in one folder differ.
-  constexpr size_t kMost = 400, kEnd = 100;
+  constexpr size_t kMax = 400, kEnd = 100;
   std::string text = "'";
-  if (name.size() <= kMost) {
+  if (name.size() <= kMax) {
     text += printable_name(std::string(name));
   } else {
-    text += printable_name(std::string(name.substr(0, kMost - kEnd))) + "..." +
+    text += printable_name(std::string(name.substr(0, kMax - kEnd))) + "..." +
             printable_name(std::string(name.substr(name.size() - kEnd)));
   }
   return text + "'";

@@ -19,7 +19,7 @@ using Bytes = std::span<const uint8_t>;
 
 constexpr int64_t kHeaderBytes = 12;  // a length and its checksum
 constexpr int64_t kTrailerBytes = 4;  // the data's checksum
-constexpr uint64_t kMostRecordBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;
 
 // Checksums are stored masked, so that the checksum of data with checksums in it stays a good one.
 uint32_t masked_checksum(Bytes bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8u; }
@@ -99,7 +99,7 @@ int64_t read_record_length(BlobReader& blob, int64_t number, int64_t at) {
                       " in the file, computed " + hex(computed) +
                       "; the file is damaged, or no TFRecord file");
   }
-  if (length > kMostRecordBytes) {
+  if (length > kMaxRecordBytes) {
     blob.fail(at, record + "has " + std::to_string(length) + " bytes, more than 1 GiB");
   }
   const auto bytes = static_cast<int64_t>(length);

@@ -214,13 +214,13 @@ ExampleFeature read_feature(const ExampleRecord& record, const ExampleEntry& ent
 }
 
 std::string list_keys(const std::vector<ExampleEntry>& entries) {
-  constexpr size_t kMost = 12;
+  constexpr size_t kMax = 12;
   if (entries.empty()) return "it has no keys";
   std::string text = "its keys are ";
-  for (size_t i = 0; i < std::min(entries.size(), kMost); ++i) {
+  for (size_t i = 0; i < std::min(entries.size(), kMax); ++i) {
     text += (i == 0 ? "" : ", ") + quoted_name(entries[i].key);
   }
-  if (entries.size() > kMost) text += " and " + std::to_string(entries.size() - kMost) + " more";
+  if (entries.size() > kMax) text += " and " + std::to_string(entries.size() - kMax) + " more";
   return text;
 }
 

@@ -4,7 +4,7 @@ namespace stoker {
 namespace {
 
 // Parquet's own structs are a few levels deep.
-constexpr int kMostLevels = 64;
+constexpr int kMaxLevels = 64;
 
 }  // namespace
 
@@ -106,9 +106,9 @@ std::string ThriftReader::binary(ThriftType type) {
 }
 
 void ThriftReader::skip(ThriftType type, int depth) {
-  if (depth > kMostLevels) {
+  if (depth > kMaxLevels) {
     blob_.fail(at_, std::string(what_) + " has structs or lists inside each other, more than " +
-                        std::to_string(kMostLevels) + " levels");
+                        std::to_string(kMaxLevels) + " levels");
   }
   switch (type) {
     case ThriftType::true_value:

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/store/environment.h"
 #include "pipeline/store/object_store.h"
 

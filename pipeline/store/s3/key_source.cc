@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "pipeline/durable_file.h"
+#include "pipeline/files/durable_file.h"
 #include "pipeline/store/environment.h"
 #include "pipeline/store/object_store.h"
 #include "pipeline/store/time_text.h"

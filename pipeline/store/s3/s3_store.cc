@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "pipeline/printable_name.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/store/environment.h"
 #include "pipeline/store/range_answer.h"
 #include "pipeline/store/s3/key_source.h"
@@ -17,7 +17,7 @@ using std::chrono::sys_seconds;
 
 // S3 refuses a request whose time is 15 minutes off. What is less off was refused for another
 // reason.
-constexpr std::chrono::seconds kLeastSkew{60};
+constexpr std::chrono::seconds kMinSkew{60};
 
 std::string first_of(std::initializer_list<std::string> texts) {
   for (const std::string& text : texts) {
@@ -311,8 +311,7 @@ bool S3Store::learn_clock(const HttpAnswer& answer) const {
   if (!there) return false;
   const std::chrono::seconds ahead = *there - now_here();
   const MutexLock lock(mutex_);
-  if (std::chrono::abs(ahead) < kLeastSkew && learnt_.ahead == std::chrono::seconds(0))
-    return false;
+  if (std::chrono::abs(ahead) < kMinSkew && learnt_.ahead == std::chrono::seconds(0)) return false;
   learnt_.ahead = ahead;
   return true;
 }

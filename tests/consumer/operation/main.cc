@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "stoker/pipeline/augment/operation_plugin.h"
 #include "stoker/pipeline/loader.h"
-#include "stoker/pipeline/operation_plugin.h"
 
 namespace {
 

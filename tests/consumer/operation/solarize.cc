@@ -1,5 +1,5 @@
 // Inverts every value that is not below a random threshold, in half of the samples.
-#include "stoker/pipeline/operation_plugin.h"
+#include "stoker/pipeline/augment/operation_plugin.h"
 
 static void solarize(stoker::MutableImageView row, const stoker::RandomKey& random) {
   if (random.uniform(0) < 0.5) return;

@@ -19,7 +19,7 @@ StoreStats sound() {
           .ranges = 1000,
           .bytes = 110'000'000,
           .requests_wanted = 32,
-          .requests_most = StoreOptions::kMostRequests,
+          .requests_most = StoreOptions::kMaxRequests,
           .window_bytes = int64_t{256} << 20,
           .first_byte_ms_median = 4,
           .total_ms_median = 20,
@@ -56,7 +56,7 @@ TEST(StoreCause, AllRequestsThatAreAllowedAreUnderWay) {
   const StoreFinding finding = find_store_cause(stats);
   EXPECT_EQ(finding.cause, StoreCause::requests);
   EXPECT_THAT(finding.cures.front(), HasSubstr("--store-requests 0"));
-  stats.requests_wanted = stats.requests_most = StoreOptions::kMostRequests;
+  stats.requests_wanted = stats.requests_most = StoreOptions::kMaxRequests;
   EXPECT_THAT(find_store_cause(stats).cures, Not(Contains(HasSubstr("--store-requests"))));
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/invalid_field.h"
+#include "pipeline/files/invalid_field.h"
 #include "staging/device_list.h"
 #include "staging/plugin.h"
 #include "train/collective/cuda/plugin.h"

@@ -60,7 +60,7 @@ class Rank {
     if (buffers.size() == 1) return buffers.front();
     BufferSum sum;
     sum.buffer_count = static_cast<int>(buffers.size());
-    if (sum.buffer_count > BufferSum::kMostBuffers) {
+    if (sum.buffer_count > BufferSum::kMaxBuffers) {
       throw std::invalid_argument("NCCL: too many buffers");
     }
     std::copy(buffers.begin(), buffers.end(), sum.buffers.begin());

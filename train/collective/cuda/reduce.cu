@@ -9,7 +9,7 @@ namespace stoker {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMostBlocks = 4096;
+constexpr int64_t kMaxBlocks = 4096;
 
 struct alignas(16) Quad {
   float value[4];
@@ -17,7 +17,7 @@ struct alignas(16) Quad {
 
 unsigned blocks_for(int64_t threads) {
   return static_cast<unsigned>(
-      std::clamp<int64_t>((threads + kThreads - 1) / kThreads, 1, kMostBlocks));
+      std::clamp<int64_t>((threads + kThreads - 1) / kThreads, 1, kMaxBlocks));
 }
 
 // Each element is summed over all buffers, in order, and written by one thread. So the order is

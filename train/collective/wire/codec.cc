@@ -39,7 +39,7 @@ bool block_is_finite(std::span<const float> values) {
 }
 
 void encode_bf16(std::span<const float> values, std::byte* bytes) {
-  std::array<uint16_t, kMostBlockFloats> words;
+  std::array<uint16_t, kMaxBlockFloats> words;
   for (size_t i = 0; i < values.size(); ++i) {
     const auto bits = std::bit_cast<uint32_t>(values[i]);
     const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
@@ -50,7 +50,7 @@ void encode_bf16(std::span<const float> values, std::byte* bytes) {
 }
 
 void decode_bf16(const std::byte* bytes, std::span<float> values) {
-  std::array<uint16_t, kMostBlockFloats> words;
+  std::array<uint16_t, kMaxBlockFloats> words;
   std::memcpy(words.data(), bytes, 2 * values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = std::bit_cast<float>(uint32_t{words[i]} << 16);
@@ -89,9 +89,9 @@ void encode_int8(const WireKey& key, int64_t first, std::span<const float> value
     std::memset(bytes + sizeof scale, 0, values.size());
     return;
   }
-  std::array<float, kMostBlockFloats> up;
+  std::array<float, kMaxBlockFloats> up;
   draw(key, first, std::span(up).first(values.size()));
-  std::array<int8_t, kMostBlockFloats> steps;
+  std::array<int8_t, kMaxBlockFloats> steps;
   const float inverse = kSteps / largest;
   for (size_t i = 0; i < values.size(); ++i) {
     // From 1 to 256: the conversion rounds down.
@@ -104,7 +104,7 @@ void encode_int8(const WireKey& key, int64_t first, std::span<const float> value
 void decode_int8(const std::byte* bytes, std::span<float> values) {
   float scale = 0;
   std::memcpy(&scale, bytes, sizeof scale);
-  std::array<int8_t, kMostBlockFloats> steps;
+  std::array<int8_t, kMaxBlockFloats> steps;
   std::memcpy(steps.data(), bytes + sizeof scale, values.size());
   for (size_t i = 0; i < values.size(); ++i) values[i] = scale * static_cast<float>(steps[i]);
 }

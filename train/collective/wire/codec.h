@@ -24,7 +24,7 @@ namespace stoker {
 
 // The most values of a block; only the last block of a buffer has fewer.
 constexpr int64_t block_floats(GradWire wire) { return wire == GradWire::one_bit ? 256 : 1024; }
-constexpr int64_t kMostBlockFloats = 1024;
+constexpr int64_t kMaxBlockFloats = 1024;
 
 // Size of a block of `count` values on the wire.
 constexpr int64_t block_bytes(GradWire wire, int64_t count) {

@@ -13,7 +13,7 @@
 namespace stoker {
 namespace {
 
-using BlockFloats = std::array<float, kMostBlockFloats>;
+using BlockFloats = std::array<float, kMaxBlockFloats>;
 
 // Adds to `values` what the residual holds, encodes the sum, and keeps what is lost. If a value is
 // not finite the residual stays: the step is thrown away.

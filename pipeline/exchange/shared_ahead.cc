@@ -1,0 +1,74 @@
+#include "pipeline/exchange/shared_ahead.h"
+
+namespace stoker {
+
+SharedAhead::SharedAhead(const SharedRows& rows, const Options& options)
+    : rows_(rows),
+      options_(options),
+      blocks_(options.ring.size()),
+      cursor_{.step = options.first_step},
+      position_(options.first_step) {}
+
+SharedAhead::Block& SharedAhead::block(const BlockPlace& place) {
+  Block& found = blocks_[options_.ring.index(place)];
+  if (found.step != place.step) found = {.step = place.step};
+  return found;
+}
+
+void SharedAhead::advance() {
+  if (++cursor_.number < options_.ring.blocks) return;
+  cursor_.number = 0;
+  if (++cursor_.device < options_.ring.devices) return;
+  cursor_.device = 0;
+  ++cursor_.step;
+}
+
+NextSample SharedAhead::next(BlockPlace& place) {
+  const MutexLock lock(mutex_);
+  if (!late_.empty()) {
+    place = late_.front();
+    late_.pop_front();
+    return NextSample::found;
+  }
+  if (cursor_.step < position_) cursor_ = {.step = position_};
+  for (;; advance()) {
+    if (cursor_.step >= options_.end_step) return NextSample::end;
+    if (cursor_.step >= position_ + options_.ring.steps) return NextSample::later;
+    Block& at = block(cursor_);
+    if (at.state == State::open && rows_.is_for_this(cursor_)) {
+      at.state = State::announced;
+      place = cursor_;
+      advance();
+      return NextSample::found;
+    }
+  }
+}
+
+bool SharedAhead::is_announced(const BlockPlace& place) const {
+  const MutexLock lock(mutex_);
+  const Block& at = blocks_[options_.ring.index(place)];
+  return at.step == place.step && at.state == State::announced;
+}
+
+void SharedAhead::will_read(const BlockPlace& place) {
+  const MutexLock lock(mutex_);
+  Block& at = block(place);
+  if (at.state == State::announced) return;
+  at.state = State::announced;
+  late_.push_back(place);
+}
+
+bool SharedAhead::was_taken(const BlockPlace& place) {
+  const MutexLock lock(mutex_);
+  Block& at = block(place);
+  const bool was_announced = at.state == State::announced;
+  at.state = State::taken;
+  return was_announced;
+}
+
+void SharedAhead::set_position(Step step) {
+  const MutexLock lock(mutex_);
+  if (step > position_) position_ = step;
+}
+
+}  // namespace stoker

@@ -1,0 +1,485 @@
+#include "pipeline/feed/feed_graph.h"
+
+#include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "pipeline/feed/busy_rows.h"
+#include "pipeline/feed/read_ahead.h"
+#include "staging/mutex.h"
+#include "staging/threads.h"
+
+namespace stoker {
+namespace {
+
+namespace flow = oneapi::tbb::flow;
+
+// A worker's place in the arena. `gate` is an empty graph: a thread waits for it to execute the
+// arena's tasks, and leaves the arena when it is released.
+struct Seat {
+  Seat(const RowFiller& filler, size_t of_worker) : worker(filler), number(of_worker) {}
+  RowWorker worker;
+  const size_t number;
+  std::unique_ptr<flow::graph> gate;
+};
+
+thread_local Seat* my_seat = nullptr;
+
+// A separate function because of ThreadSanitizer: it cannot see how TBB hands over a message, so
+// the tests suppress its reports for this function, and for no other of ours.
+[[gnu::noinline]] FillTicket copy_message(const FillTicket& message) { return message; }
+
+// The worker threads. Keeps min(tasks, limit) of them in the arena; the others sleep.
+class Seats {
+ public:
+  Seats(oneapi::tbb::task_arena& arena, RowFiller& filler, int workers, int spare)
+      : stats_(filler.decode_stats()), limit_(workers), taken_(workers + spare) {
+    for (size_t i = 0; i < taken_.size(); ++i) {
+      Seat& seat = *seats_.emplace_back(std::make_unique<Seat>(filler, i));
+      arena.execute([&] { seat.gate = std::make_unique<flow::graph>(); });
+    }
+    threads_ =
+        start_threads("workers", std::ssize(seats_), [this, tracer = filler.tracer()](int64_t i) {
+          if (tracer) tracer->name_thread("worker " + std::to_string(i));
+          serve(*seats_[static_cast<size_t>(i)]);
+        });
+  }
+  void close() {  // REQUIRES: no task is left
+    {
+      MutexLock lock(mutex_);
+      closed_ = true;
+      for (auto& seat : seats_) leave(*seat);
+    }
+    work_.notify_all();
+    threads_.clear();
+  }
+  void limit(int64_t workers) {
+    {
+      MutexLock lock(mutex_);
+      limit_.store(std::clamp<int64_t>(workers, 1, static_cast<int64_t>(seats_.size())));
+    }
+    work_.notify_all();
+  }
+
+  void task_comes() { tasks_.fetch_add(1); }  // before the task is put
+  void task_is_there() {                      // after it was put
+    if (!seat_is_wanted()) return;
+    { MutexLock lock(mutex_); }  // now a thread is either before its check or asleep
+    work_.notify_one();
+  }
+  // Makes everything before the put visible after this call. TBB's hand-over does so, too, but
+  // ThreadSanitizer cannot see it.
+  void task_begins() const { static_cast<void>(tasks_.load(std::memory_order_acquire)); }
+  // Called by the thread that did the task. If there are now fewer tasks than threads, it leaves
+  // the arena.
+  void task_done() {
+    const int64_t left = tasks_.fetch_sub(1) - 1;
+    if (std::min(left, limit_.load()) >= seated_.load()) return;
+    // The thread that destroys the graph also executes tasks.
+    if (my_seat == nullptr) return;
+    const MutexLock lock(mutex_);
+    if (wanted() < seated_.load()) leave(*my_seat);
+  }
+
+ private:
+  void leave(Seat& seat) REQUIRES(mutex_) {
+    if (!taken_[seat.number]) return;
+    taken_[seat.number] = false;
+    seated_.fetch_sub(1);
+    seat.gate->release_wait();
+  }
+  bool seat_is_wanted() const { return seated_.load() < wanted(); }
+  int64_t wanted() const { return std::min(tasks_.load(), limit_.load()); }
+  void serve(Seat& seat) {
+    my_seat = &seat;
+    for (;;) {
+      {
+        MutexLock lock(mutex_);
+        const int64_t start = steady_now_ns();
+        while (!closed_ && !seat_is_wanted()) work_.wait(lock);
+        if (closed_) return;
+        stats_.add_input_wait(steady_now_ns() - start);
+        seated_.fetch_add(1);
+        taken_[seat.number] = true;
+        seat.gate->reserve_wait();
+      }
+      seat.gate->wait_for_all();
+    }
+  }
+
+  StageStats& stats_;
+  std::vector<std::unique_ptr<Seat>> seats_;
+  std::atomic<int64_t> tasks_{0};   // put or about to be put, not done
+  std::atomic<int64_t> seated_{0};  // changed under mutex_
+  std::atomic<int64_t> limit_;      // changed under mutex_; 1 to the number of seats
+  Mutex mutex_;
+  CondVar work_;
+  bool closed_ GUARDED_BY(mutex_) = false;
+  std::vector<bool> taken_ GUARDED_BY(mutex_);  // by seat: its worker is in the arena
+  std::vector<std::jthread> threads_;
+};
+
+// Looking for a file in memory that is not there costs a worker 10 to 30 us, because Linux begins
+// to read it. After so many tickets without success, only one in kLookAgain is tried.
+constexpr int kManyMisses = 16, kLookAgain = 32;
+
+// Tiny rows share a ticket: raw ones cost 0.2-0.5 us each, tiny files some 10 us; a message up to
+// 0.8 us. But the rows of the steps under way must be enough for all workers.
+int choose_rows_per_ticket(const RowFiller& filler, int rows, int64_t rows_under_way, int workers) {
+  const bool files = filler.source().encoding() == SampleEncoding::image_file;
+  const int64_t bytes = files ? 32 << 10 : 1 << 20;
+  const int64_t by_size =
+      std::clamp<int64_t>(bytes / static_cast<int64_t>(filler.row_bytes()), 1, files ? 16 : 256);
+  const int64_t by_workers = std::max<int64_t>(1, rows_under_way / (2 * workers));
+  // Rows that are mixed with each other share a ticket: only its thread touches them.
+  const int64_t together = filler.rows_together();
+  const int64_t chosen = std::min<int64_t>({by_size, by_workers, rows});
+  return static_cast<int>(std::max(chosen / together, int64_t{1}) * together);
+}
+
+}  // namespace
+
+struct FeedGraph::Impl final : RemoteRows::Feed {
+  // A slab that is being filled. The driver writes it before it sends the first ticket.
+  struct Filling {
+    Slab* slab = nullptr;
+    std::atomic<int> rows_left{0};
+  };
+
+  RowFiller& filler;
+  const std::vector<PinnedRing*> rings;
+  const FeedGraphOptions options;
+  const int depth;
+  const int rows;  // per slab
+  const int rows_per_ticket;
+  std::vector<std::vector<Filling>> filling;  // [device][step % depth]
+  std::atomic<bool> stopping{false};
+  std::atomic<int> misses{0};  // tickets in a row whose files were not all in memory
+  int64_t untried = 0;         // used by one thread at a time: tickets since misses are many
+  std::unique_ptr<ReadAhead> read_ahead;  // null: the workers read
+  oneapi::tbb::task_arena arena;
+  std::unique_ptr<flow::graph> graph;
+  std::unique_ptr<flow::function_node<FillTicket>> fill_node;
+  std::unique_ptr<Seats> seats;
+  std::vector<std::jthread> io_threads;
+  std::unique_ptr<BusyRows> busy;  // of `shared`
+  std::jthread driver;
+
+  Impl(RowFiller& filler_in, std::vector<PinnedRing*> rings_in, const FeedGraphOptions& options_in)
+      : filler(filler_in),
+        rings(std::move(rings_in)),
+        options(options_in),
+        depth(rings[0]->capacity()),
+        rows(rings[0]->layout().shape().rows),
+        rows_per_ticket(
+            options.shared
+                ? options.shared->rows_per_block()
+                : choose_rows_per_ticket(filler, rows,
+                                         int64_t{rows} * depth * static_cast<int64_t>(rings.size()),
+                                         options.workers)),
+        // Only our threads may execute tasks: the workers, and the thread that destroys the graph.
+        arena(threads() + 1, threads() + 1) {
+    for (size_t d = 0; d < rings.size(); ++d) filling.emplace_back(depth);
+    if (options.io_threads > 0) {
+      const size_t tickets = (rows + rows_per_ticket - 1) / rows_per_ticket;
+      read_ahead = std::make_unique<ReadAhead>(filler, options.workers, options.io_threads,
+                                               rows_per_ticket, tickets * depth * rings.size());
+    }
+    arena.execute([this] { graph = std::make_unique<flow::graph>(); });
+    fill_node = std::make_unique<flow::function_node<FillTicket>>(
+        *graph, flow::unlimited,
+        [this](const FillTicket& message) noexcept { fill(copy_message(message)); });
+  }
+
+  // Makes the threads. If it throws, the destructor ends those that are there.
+  void start() {
+    seats = std::make_unique<Seats>(arena, filler, options.workers, options.spare_workers);
+    io_threads = start_threads("reading files", options.io_threads,
+                               [this](int64_t i) { read_files(static_cast<int>(i)); });
+    if (options.remote) options.remote->open(*this, rows_per_ticket);
+    if (options.shared) {
+      busy = std::make_unique<BusyRows>(*options.shared,
+                                        [this](const FillTicket& ticket) { put(ticket); });
+    }
+    driver = start_thread("the feed", [this] { drive(); });
+  }
+
+  ~Impl() override {
+    stop(nullptr);
+    if (driver.joinable()) driver.join();
+    if (options.remote) {
+      for (const RowRange& range : options.remote->close()) {
+        take_off(filling[range.device][range.step % depth], filler.place(range.step, range.device),
+                 range.rows);
+      }
+    }
+    if (busy) busy->close();
+    if (read_ahead) read_ahead->close();
+    io_threads.clear();
+    graph->wait_for_all();
+    // They stay where they are until their threads have ended: ThreadSanitizer cannot see that TBB
+    // has waited for what the threads did.
+    if (seats) seats->close();
+  }
+
+  int threads() const { return options.workers + options.spare_workers; }
+
+  static RowRange range_of(const FillTicket& ticket) {
+    return {ticket.step, ticket.device, ticket.first_row, ticket.rows};
+  }
+
+  Filling& filling_of(const FillTicket& ticket) {
+    return filling[ticket.device][ticket.step % depth];
+  }
+
+  // The driver sends one slab per device and step, as soon as the ring has room.
+  void drive() {
+    if (filler.tracer()) filler.tracer()->name_thread("driver");
+    for (Step step = options.first_step; step < options.end_step; ++step) {
+      for (size_t device = 0; device < rings.size(); ++device) {
+        if (!wait_free(step, static_cast<int>(device))) return;
+        if (options.shared && device == 0) {
+          options.shared->rows().wait_for_others(step, [this] { return stopping.load(); });
+        }
+        send(step, static_cast<int>(device));
+      }
+    }
+  }
+
+  // Returns true if a worker should look for a ticket's files in memory.
+  bool is_worth_a_try() {
+    return misses.load(std::memory_order_relaxed) < kManyMisses || ++untried % kLookAgain == 0;
+  }
+
+  bool wait_free(Step step, int device) {
+    const SpanTimer timer(filler.tracer(), SpanKind::room_wait, step, device);
+    return rings[device]->wait_free(step);
+  }
+
+  void send(Step step, int device) {
+    Filling& slab = filling[device][step % depth];
+    slab.slab = &rings[device]->begin(step);
+    slab.rows_left.store(rows, std::memory_order_relaxed);
+    if (options.remote) {
+      options.remote->put({step, device, 0, rows});
+      return;
+    }
+    for (int row = 0; row < rows; row += rows_per_ticket) {
+      begin({step, device, row, std::min(rows_per_ticket, rows - row)});
+    }
+  }
+
+  void begin(const FillTicket& ticket) {
+    if (!read_ahead || is_worth_a_try() || !read_ahead->submit(ticket)) put(ticket);
+  }
+
+  // RemoteRows::Feed. A ticket without rows asks for the first ones that nobody has begun.
+  void ask_here(int times) noexcept override {
+    for (int i = 0; i < times; ++i) begin({});
+  }
+  void store(const RowRange& range, const Slab& made,
+             const std::vector<BadSample>& bad) noexcept override {
+    Filling& slab = filling[range.device][range.step % depth];
+    try {
+      filler.take(*slab.slab, range.first_row, range.rows, made, bad);
+    } catch (...) {
+      stop(std::current_exception());
+    }
+    take_off(slab, filler.place(range.step, range.device), range.rows);
+  }
+  void fail(std::exception_ptr error) noexcept override { stop(std::move(error)); }
+  double local_rows_per_s() const override {
+    const StageSnapshot decoded = filler.decode_stats().snapshot();
+    const StageSnapshot cached = filler.cached_read_stats().snapshot();
+    const int64_t busy_ns = decoded.service_ns + cached.service_ns;
+    if (busy_ns == 0) return 0;
+    return 1e9 * options.workers * static_cast<double>(decoded.items) /
+           static_cast<double>(busy_ns);
+  }
+
+  // Gives a ticket without rows those that nobody has begun; returns false if there are none.
+  bool find_rows(FillTicket& ticket) {
+    if (ticket.rows > 0) return true;
+    RowRange range;
+    if (!options.remote->take_here(range)) return false;
+    ticket = {range.step, range.device, range.first_row, range.rows, ticket.unit};
+    return true;
+  }
+
+  void read_files(int index) {
+    if (filler.tracer()) filler.tracer()->name_thread("I/O thread " + std::to_string(index));
+    FillTicket ticket;
+    while (read_ahead->next(ticket)) {
+      if (!find_rows(ticket)) {
+        if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
+        continue;
+      }
+      if (options.shared && ticket.unit >= 0 && !is_to_be_read(ticket)) continue;
+      try {
+        if (ticket.unit >= 0) read_ahead->read(ticket, *filling_of(ticket).slab);
+      } catch (...) {
+        stop(std::current_exception());
+      }
+      put(ticket);
+    }
+  }
+
+  // Returns false if another process reads the ticket's samples, or has done so; then the ticket
+  // has gone on.
+  bool is_to_be_read(FillTicket& ticket) {
+    const SharedRows::Look look = options.shared->look(range_of(ticket));
+    if (look.found == SharedRows::Found::ours) ticket.claim = look.word;
+    const bool is_done = look.found == SharedRows::Found::done;
+    if (!is_done && look.found != SharedRows::Found::busy) return true;
+    read_ahead->give_back(ticket.unit);
+    ticket.unit = -1;
+    is_done ? put(ticket) : busy->add(ticket);
+    return false;
+  }
+
+  void put(const FillTicket& ticket) {
+    seats->task_comes();
+    fill_node->try_put(ticket);
+    seats->task_is_there();
+  }
+
+  void fill(FillTicket ticket) noexcept {
+    seats->task_begins();
+    if (find_rows(ticket)) fill_found(ticket);
+    seats->task_done();
+  }
+
+  void fill_found(const FillTicket& ticket) noexcept {
+    Filling& slab = filling_of(ticket);
+    const BatchPlace place = filler.place(ticket.step, ticket.device);
+    int done = ticket.rows;
+    if (!stopping.load(std::memory_order_relaxed)) {
+      try {
+        done = options.shared ? fill_shared(ticket, *slab.slab, place)
+                              : fill_rows(ticket, *slab.slab, place);
+      } catch (...) {
+        stop(std::current_exception());
+      }
+    } else if (ticket.claim != 0) {
+      options.shared->release(range_of(ticket), ticket.claim);
+    }
+    if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
+    // If nothing was done, the slab may belong to another step by now.
+    if (done > 0) take_off(slab, place, done);
+  }
+
+  void take_off(Filling& slab, const BatchPlace& place, int rows_done) {
+    if (slab.rows_left.fetch_sub(rows_done, std::memory_order_acq_rel) > rows_done) return;
+    if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
+    // It is told before the commit: after that, the slab's next step may be complete before this
+    // thread goes on.
+    if (options.shared) options.shared->batch_is_complete(place);
+    rings[place.device]->commit(place.batch);
+    if (options.remote) options.remote->batch_is_complete();
+    const SpanTimer mark(filler.tracer(), SpanKind::commit, place.step, place.device);
+  }
+
+  // Returns how many of the ticket's rows are done; the others come back when they are read.
+  int fill_rows(const FillTicket& ticket, Slab& slab, const BatchPlace& place) {
+    RowWorker& worker = my_seat->worker;
+    if (ticket.unit >= 0) {
+      filler.fill(worker, slab, place, ticket.first_row, read_ahead->samples(ticket));
+    } else if (!read_ahead) {
+      filler.fill(worker, slab, place, ticket.first_row, ticket.rows);
+    } else {
+      const int done = filler.fill_cached(worker, slab, place, ticket.first_row, ticket.rows);
+      note_hit(done == ticket.rows);
+      const FillTicket rest{ticket.step, ticket.device, ticket.first_row + done,
+                            ticket.rows - done};
+      // If the feed was stopped, submit() refuses the rest, and these rows are left out.
+      if (rest.rows > 0 && read_ahead->submit(rest)) return done;
+    }
+    return ticket.rows;
+  }
+
+  // The same for rows that are shared: all or none, because their samples are in memory together.
+  int fill_shared(FillTicket ticket, Slab& slab, const BatchPlace& place) {
+    RowWorker& worker = my_seat->worker;
+    const RowRange range = range_of(ticket);
+    while (ticket.claim == 0 && ticket.unit < 0) {
+      const auto [found, word] = options.shared->look(range);
+      if (found == SharedRows::Found::done) {
+        if (options.shared->take(worker, slab, range, word)) return ticket.rows;
+      } else if (found == SharedRows::Found::busy) {
+        busy->add(ticket);
+        return 0;
+      } else if (found == SharedRows::Found::ours) {
+        ticket.claim = word;
+      } else {
+        break;
+      }
+    }
+    if (ticket.claim == 0) {
+      const int done = fill_rows(ticket, slab, place);
+      options.shared->count_alone(done);
+      return done;
+    }
+    const bool is_filled =
+        options.shared->fill(worker, slab, range, ticket.claim,
+                             [this, &ticket](RowWorker& by, Slab& made, const BatchPlace& of_made) {
+                               return fill_made(ticket, by, made, of_made);
+                             });
+    if (is_filled) return ticket.rows;
+    ticket.claim = 0;  // an I/O thread looks for it again
+    return read_ahead->submit(ticket) ? 0 : ticket.rows;
+  }
+
+  // Fills the ticket's rows from row 0 on; returns false if their samples are not in memory.
+  bool fill_made(const FillTicket& ticket, RowWorker& worker, Slab& made, const BatchPlace& place) {
+    if (ticket.unit >= 0) {
+      filler.fill(worker, made, place, 0, read_ahead->samples(ticket));
+      return true;
+    }
+    if (!read_ahead) {
+      filler.fill(worker, made, place, 0, ticket.rows);
+      return true;
+    }
+    const bool is_hit = filler.fill_cached(worker, made, place, 0, ticket.rows) == ticket.rows;
+    note_hit(is_hit);
+    return is_hit;
+  }
+
+  void note_hit(bool hit) {
+    if (!hit) {
+      misses.fetch_add(1, std::memory_order_relaxed);
+      // Written rarely, because all workers read it.
+    } else if (misses.load(std::memory_order_relaxed) > 0) {
+      misses.store(0, std::memory_order_relaxed);
+    }
+  }
+
+  void stop(std::exception_ptr error) noexcept {
+    // The rings come first: a slab that was left out must never be taken for a filled one.
+    for (PinnedRing* ring : rings) ring->stop(error);
+    stopping.store(true);
+    if (options.remote) options.remote->stop();
+    if (read_ahead) read_ahead->abandon();
+  }
+};
+
+FeedGraph::FeedGraph(RowFiller& filler, std::vector<PinnedRing*> rings,
+                     const FeedGraphOptions& options)
+    : impl_(std::make_unique<Impl>(filler, std::move(rings), options)) {
+  impl_->start();
+}
+FeedGraph::~FeedGraph() = default;
+void FeedGraph::stop(std::exception_ptr error) noexcept { impl_->stop(std::move(error)); }
+void FeedGraph::limit_workers(int workers) noexcept { impl_->seats->limit(workers); }
+int64_t FeedGraph::file_bytes() const {
+  const int64_t index = impl_->filler.seek_indexes().largest_index_bytes();
+  const int64_t of_workers = impl_->threads() * impl_->filler.worker_file_bytes();
+  if (!impl_->read_ahead) return of_workers;
+  const ReadAhead& ahead = *impl_->read_ahead;
+  return of_workers + ahead.units() * (int64_t{kKeptFileBytes} + ahead.rows_per_unit() * index);
+}
+
+}  // namespace stoker

@@ -1,0 +1,56 @@
+#include "pipeline/feed/feed_sequence.h"
+
+#include <algorithm>
+
+namespace stoker {
+namespace {
+
+// What a cache has is passed over, at most so many batches beyond those that are read now: more is
+// not needed, and all may be there, of a feed without an end.
+constexpr Step kMaxPassedOver = 64;
+
+}  // namespace
+
+NextSample FeedSequence::operator()(SampleId& id) {
+  const DecodedRows& decoded = filler_.decoded_rows();
+  if (decoded.form() == nullptr) return advance(id);
+  // Nobody asked while rows were made of what is kept: nothing is fetched that nobody will read.
+  if (shared_ == nullptr && batch_ + kMaxPassedOver < decoded.reached()) {
+    batch_ = decoded.reached();
+    device_ = 0;
+    range_ = {};
+  }
+  const Step last = std::max(first_, decoded.reached()) + kMaxPassedOver;
+  NextSample next = NextSample::found;
+  do {
+    const Step batch = shared_ != nullptr || range_.rows > 0 ? range_.step : batch_;
+    if (batch > last) return NextSample::later;
+    next = advance(id);
+  } while (next == NextSample::found && !decoded.announces(id));
+  return next;
+}
+
+NextSample FeedSequence::advance(SampleId& id) {
+  if (range_.rows == 0) {
+    const NextSample next = next_range();
+    if (next != NextSample::found) return next;
+  }
+  const BatchPlace place = filler_.place(range_.step, range_.device);
+  const int row = range_.first_row++;
+  --range_.rows;
+  id = filler_.sampler().row(place.epoch, place.step_in_epoch, place.replica, row).id;
+  return NextSample::found;
+}
+
+NextSample FeedSequence::next_range() {
+  if (shared_ != nullptr) return shared_->next_ahead(range_);
+  if (batch_ >= end_) return NextSample::end;
+  range_ = {batch_, device_, 0, rows_};
+  if (++device_ == devices_) {
+    device_ = 0;
+    ++batch_;
+  }
+  return NextSample::found;
+}
+
+}  // namespace stoker

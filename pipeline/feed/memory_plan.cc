@@ -1,0 +1,56 @@
+// The formula of a Loader's memory (MemoryPlan): bounds for what is not allocated at construction.
+#include "pipeline/feed/memory_plan.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kBytesPerColumn = 256;  // of a raw image that is resized: rows and tables
+
+// Images on the way are kept twice, and a blur needs floats of one.
+constexpr int64_t kWorkingImages = 2 + 2 * sizeof(float);
+
+int64_t pixel_bytes(Size size) { return int64_t{3} * size.width * size.height; }
+
+// Returns what the stages of a view need that the decoder does not do, as far as the sizes on the
+// way are the same for all images.
+int64_t working_bytes(const AugmentView& view, std::optional<Size> size) {
+  int64_t largest = 0;
+  for (const Stage& stage : view.stages.stages()) {
+    size = stage.size(size, view.output);
+    if (size) largest = std::max(largest, pixel_bytes(*size));
+  }
+  return kWorkingImages * largest;
+}
+
+}  // namespace
+
+int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
+                             const DecodeOptions& decode) {
+  const bool is_file = source.encoding() == SampleEncoding::image_file;
+  const std::optional<Size> raw = is_file ? std::nullopt : std::optional(source.raw_size());
+  const int64_t output = pixel_bytes(augment.output);
+  int64_t bytes = augment.mix.on() ? mix_scratch_bytes(augment.output) : 0;
+  int64_t working = 0;
+  for (int view = 0; view < augment.views(); ++view) {
+    working = std::max(working, working_bytes(augment.view(view), raw));
+  }
+  bytes += working;
+  if (!is_file) {
+    return bytes + pixel_bytes(*raw) + output +
+           kBytesPerColumn * (raw->width + augment.output.width);
+  }
+  if (augment.views() > 1) bytes += 3 * kMaxSharedPixels;
+  return bytes + 2 * output + decode_scratch_bound(decode, augment.output).streamed;
+}
+
+int64_t worker_frame_bytes(const Source& source, const AugmentSpec& augment,
+                           const DecodeOptions& decode) {
+  if (source.encoding() != SampleEncoding::image_file) return 0;
+  const ScratchBound bound = decode_scratch_bound(decode, augment.output);
+  return bound.whole_frame - bound.streamed;
+}
+
+}  // namespace stoker

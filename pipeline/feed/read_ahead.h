@@ -1,0 +1,75 @@
+// Reads files for the workers into a fixed pool of buffers, so that a slow disk does not block a
+// core. Tickets come roughly in step order, are read by as many threads as call next(), and then
+// wait for a worker. The pool is the bound: a thread that finds no free unit waits until several
+// are free, because a wake-up for each costs more than reading a file that is in memory. Owner:
+// FeedGraph. Threads: submit from any, next from the I/O threads, samples/give_back from the worker
+// that holds the ticket.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pipeline/row/row_filler.h"
+#include "staging/mutex.h"
+#include "staging/pinned_ring.h"
+
+namespace stoker {
+
+// A range of rows to fill: the message of the flow graph, copied freely.
+struct FillTicket {
+  Step step = 0;
+  int32_t device = 0;
+  int32_t first_row = 0;
+  int32_t rows = 0;
+  int32_t unit = -1;   // the unit of ReadAhead with the samples' bytes; -1: not read
+  uint64_t claim = 0;  // of SharedFiller, by which other processes leave these rows to us; 0: none
+};
+
+class ReadAhead {
+ public:
+  // At most `tickets` may be submitted and not yet returned by next().
+  ReadAhead(RowFiller& filler, int workers, int io_threads, int rows_per_unit, size_t tickets);
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  // Returns false after abandon(): then nobody will read the ticket.
+  bool submit(const FillTicket& ticket);
+  // Blocks for a ticket and a unit for it; after abandon() only for a ticket, which gets no unit.
+  // Returns false after close(), when no ticket is left.
+  bool next(FillTicket& ticket);
+  // Plans and reads the ticket's rows into its unit. REQUIRES: the ticket has one.
+  void read(const FillTicket& ticket, Slab& slab);
+  std::span<const SampleBytes> samples(const FillTicket& ticket) const;
+  void give_back(int unit);
+  int units() const { return static_cast<int>(units_.size()); }
+  int rows_per_unit() const { return static_cast<int>(units_[0].samples.size()); }
+  void abandon();
+  void close();
+
+ private:
+  bool can_go_on() const REQUIRES(mutex_) {
+    return queued_ > 0 ? abandoned_ || !free_units_.empty() : closed_;
+  }
+  struct Unit {
+    std::vector<SampleBuffer> buffers;
+    std::vector<SampleBytes> samples;
+  };
+
+  RowFiller& filler_;
+  const size_t kept_bytes_;             // per buffer: a larger one is not kept for the next file
+  std::atomic<bool> abandoned_{false};  // changed under mutex_
+  const size_t worth_waking_;           // with so many free units
+  std::vector<Unit> units_;             // the holder of the ticket with its number owns it
+  Mutex mutex_;
+  CondVar ticket_came_;
+  CondVar units_came_;
+  std::vector<FillTicket> queue_ GUARDED_BY(mutex_);  // a ring of fixed size
+  size_t queue_first_ GUARDED_BY(mutex_) = 0;
+  size_t queued_ GUARDED_BY(mutex_) = 0;
+  std::vector<int> free_units_ GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace stoker

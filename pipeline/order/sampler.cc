@@ -1,0 +1,149 @@
+#include "pipeline/order/sampler.h"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "pipeline/files/invalid_field.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kMaxSamplerSamples = int64_t{1} << 40;
+
+std::string numbers_of(const SamplerOptions& options) {
+  return "samples = " + std::to_string(options.samples) +
+         ", rows = " + std::to_string(options.rows) +
+         ", replicas = " + std::to_string(options.replicas);
+}
+
+// Returns the options' order, or the one that `shuffle` says.
+SharedOrder order_for(const SamplerOptions& options) {
+  if (!options.order) {
+    return options.shuffle ? shuffled_order(options.samples) : sequential_order(options.samples);
+  }
+  if (!options.shuffle) {
+    throw InvalidField("Sampler", "shuffle",
+                       " is off, but `order` says already in which order samples come: leave "
+                       "`shuffle` as it is by default");
+  }
+  if (options.order->samples() != options.samples) {
+    throw InvalidField("Sampler", "order",
+                       " (" + options.order->describe() + ") is for a source of " +
+                           std::to_string(options.order->samples()) + " samples, this one has " +
+                           std::to_string(options.samples));
+  }
+  return options.order;
+}
+
+}  // namespace
+
+const char* to_string(LastBatch policy) {
+  switch (policy) {
+    case LastBatch::pad:
+      return "pad";
+    case LastBatch::drop:
+      return "drop";
+    case LastBatch::wrap:
+      return "wrap";
+  }
+  return "?";
+}
+
+Sampler::Sampler(const SamplerOptions& options)
+    : options_(options), global_batch_(int64_t{options.rows} * options.replicas) {
+  if (options.samples < 1) {
+    throw std::invalid_argument("Sampler: no samples (" + numbers_of(options) + ")");
+  }
+  if (options.samples > kMaxSamplerSamples) {
+    throw std::invalid_argument("Sampler: more than 2^40 samples (" + numbers_of(options) + ")");
+  }
+  if (options.rows < 1 || options.replicas < 1) {
+    throw std::invalid_argument("Sampler: rows and replicas must be at least 1 (" +
+                                numbers_of(options) + ")");
+  }
+  order_ = order_for(options);
+  const int64_t length = order_->length();
+  if (options.last_batch == LastBatch::drop && length < global_batch_) {
+    const std::string samples = std::to_string(length) + " samples";
+    throw InvalidField("Sampler", "batch_size",
+                       ": a global batch of " + std::to_string(global_batch_) +
+                           " samples is more than the " + samples +
+                           (options.order ? " of an epoch" : "") +
+                           ", and `last_batch` drop leaves out what does not fill one: take at "
+                           "most " +
+                           samples + ", or `last_batch` pad");
+  }
+  check_grid();
+}
+
+void Sampler::check_grid() const {
+  const EpochGrid& grid = options_.grid;
+  if (grid.epoch < 0) return;
+  const bool inside = grid.position >= 0 && grid.position < order_->length();
+  if (inside &&
+      continue_at(*this, 0, grid.position).grid == EpochGrid{0, grid.step, grid.position}) {
+    return;
+  }
+  throw InvalidField("Sampler", "grid",
+                     ": step " + std::to_string(grid.step) + " of an epoch of " +
+                         std::to_string(steps_per_epoch()) + " cannot begin at position " +
+                         std::to_string(grid.position) + " of " + std::to_string(order_->length()));
+}
+
+int64_t Sampler::steps_per_epoch() const {
+  const int64_t whole = order_->length() / global_batch_;
+  const bool remainder = order_->length() % global_batch_ != 0;
+  return options_.last_batch == LastBatch::drop ? whole : whole + (remainder ? 1 : 0);
+}
+
+SampledRow Sampler::row(const EpochKey& epoch, int64_t step_in_epoch, int replica, int row) const {
+  const int64_t first = first_position(epoch.epoch, step_in_epoch);
+  const int64_t global_row = int64_t{replica} * options_.rows + row;
+  const int64_t remaining = order_->length() - first;  // real rows of this global batch
+  int64_t position = first + global_row;
+  float weight = 1.0f;
+  if (global_row >= remaining && options_.last_batch == LastBatch::wrap) {
+    position %= order_->length();
+  } else if (global_row >= remaining) {
+    // Round robin over the batch's real rows: each is repeated as often as any other.
+    position = first + global_row % remaining;
+    weight = 0.0f;
+  }
+  const OrderedSample sample = order_->at(epoch, position);
+  return {sample.id, weight, sample.appearance};
+}
+
+bool Sampler::paired(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {
+  const int64_t position =
+      first_position(epoch, step_in_epoch) + int64_t{replica} * options_.rows + row;
+  return (position | 1) < order_->length();
+}
+
+int64_t Sampler::first_position(int64_t epoch, int64_t step_in_epoch) const {
+  const EpochGrid& grid = options_.grid;
+  if (epoch != grid.epoch) return step_in_epoch * global_batch_;
+  return grid.position + (step_in_epoch - grid.step) * global_batch_;
+}
+
+int64_t steps_of(double epochs, int64_t steps_per_epoch) {
+  // A fraction below a millionth of a step is the rounding error of `epochs`.
+  const double steps = std::ceil(epochs * static_cast<double>(steps_per_epoch) - 1e-6);
+  if (epochs < 0 || steps > 9e18) return std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(steps);
+}
+
+Continuation continue_at(const Sampler& sampler, int64_t epoch, int64_t position) {
+  const SamplerOptions& options = sampler.options();
+  const int64_t batch = int64_t{options.rows} * options.replicas;
+  const int64_t left = sampler.order().length() - position;
+  const bool drops = options.last_batch == LastBatch::drop;
+  const int64_t steps_left = drops ? left / batch : (left + batch - 1) / batch;
+  const int64_t step = sampler.steps_per_epoch() - steps_left;
+  Continuation result{epoch * sampler.steps_per_epoch() + step, {}};
+  if (steps_left > 0 && position != step * batch) result.grid = {epoch, step, position};
+  return result;
+}
+
+}  // namespace stoker

@@ -1,0 +1,85 @@
+#include "pipeline/row/fingerprint.h"
+
+#include <string>
+
+#include "pipeline/files/digest.h"
+#include "stoker/version.h"
+
+namespace stoker {
+
+uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
+                            const LoaderOptions& options, int64_t global_batch) {
+  const DecodeOptions& decode = options.feed.decode;
+  const std::string targets =
+      source.targets().empty() ? "" : "; targets " + hex64(source.targets_digest());
+  // Only a mix per batch depends on which samples share a batch.
+  const std::string batch = augment.mix.on() && augment.mix.per_batch
+                                ? "; global batch " + std::to_string(global_batch)
+                                : "";
+  return text_digest("stoker pixels 2; labels " + hex64(source.labels_digest()) + targets +
+                     "; samples " + std::to_string(source.size()) + "; augment " +
+                     augment.describe() + "; seed " + std::to_string(options.seed) +
+                     (options.order ? "; order " + options.order->describe()
+                                    : "; shuffle " + std::to_string(options.shuffle)) +
+                     "; last batch " + std::to_string(static_cast<int>(options.last_batch)) +
+                     "; pixels " + std::to_string(static_cast<int>(decode.pixels)) + "; exif " +
+                     std::to_string(static_cast<int>(decode.exif)) + "; max_pixels " +
+                     std::to_string(decode.max_pixels) + batch);
+}
+
+uint64_t resume_fingerprint(const Source& source, const LoaderOptions& options, uint64_t pixels,
+                            int64_t global_batch) {
+  return text_digest("stoker resume 2; " + hex64(pixels) + "; source " +
+                     hex64(source.fingerprint()) + "; global batch " +
+                     std::to_string(global_batch) + "; epoch offset " +
+                     std::to_string(options.first_epoch_offset));
+}
+
+uint64_t rows_fingerprint(const Source& source, const AugmentSpec& augment,
+                          const LoaderOptions& options, int devices, const DeviceEdits& edits) {
+  return text_digest("stoker rows 2\n" + rows_facts(source, augment, options, devices, edits));
+}
+
+std::string rows_facts(const Source& source, const AugmentSpec& augment,
+                       const LoaderOptions& options, int devices, const DeviceEdits& edits) {
+  const DecodeOptions& decode = options.feed.decode;
+  const EpochGrid& grid = options.grid;
+  std::string text;
+  const auto add = [&](const char* what, const std::string& value) {
+    text += std::string(what) + ": " + value + "\n";
+  };
+  const auto number = [&](const char* what, int64_t value) { add(what, std::to_string(value)); };
+  add("version", STOKER_VERSION);
+  number("number of samples", source.size());
+  add("digest of the labels", hex64(source.labels_digest()));
+  add("digest of the names", hex64(source.fingerprint()));
+  if (!source.targets().empty()) add("digest of the targets", hex64(source.targets_digest()));
+  add("augment", augment.describe());
+  add("seed", std::to_string(options.seed));
+  add("order", options.order     ? options.order->describe()
+               : options.shuffle ? "shuffled"
+                                 : "as they lie");
+  number("last_batch", static_cast<int>(options.last_batch));
+  number("batch_size", options.batch_size);
+  number("parts", options.parts);
+  number("rank", options.rank);
+  number("world", options.world);
+  number("number of devices", devices);
+  number("first_epoch_offset", options.first_epoch_offset);
+  add("grid", std::to_string(grid.epoch) + ", " + std::to_string(grid.step) + ", " +
+                  std::to_string(grid.position));
+  number("pixels", static_cast<int>(decode.pixels));
+  number("exif", static_cast<int>(decode.exif));
+  number("max_pixels", decode.max_pixels);
+  number("digests", options.digests);
+  number("erasing left to the device", edits.erases);
+  number("mixing left to the device", edits.mixes);
+  number("steps shared", options.share.steps);
+  return text;
+}
+
+int64_t global_batch(const LoaderOptions& options, int64_t devices) {
+  return int64_t{options.batch_size} * devices * options.world * options.parts;
+}
+
+}  // namespace stoker

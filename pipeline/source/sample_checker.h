@@ -1,0 +1,44 @@
+// Checks a sample: decodes all of it, and reports what is wrong with a bad one. For tools that
+// check every file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decode/image_decoder.h"
+#include "pipeline/source.h"
+
+namespace stoker {
+
+// A bad sample.
+struct Finding {
+  SampleId id = 0;
+  std::string reason;        // DecodeCode's name, or "unreadable"
+  int64_t byte_offset = -1;  // in the file; -1: unknown
+  std::string message;
+};
+
+// Keeps its buffers. Owner: one per thread. Threads: one at a time.
+class SampleChecker {
+ public:
+  SampleChecker(const Source& source, const DecodeOptions& options)
+      : source_(source), decoder_(options) {}
+
+  // Reads the sample and decodes it. Fills `finding` and returns true if it is bad.
+  bool is_bad(SampleId id, Finding& finding);
+
+  // The two halves of is_bad(). `bytes` is valid until the next call.
+  bool is_unreadable(SampleId id, std::span<const uint8_t>& bytes, Finding& finding);
+  bool is_damaged(SampleId id, std::span<const uint8_t> bytes, Finding& finding);
+
+ private:
+  DecodeStatus decode_whole(std::span<const uint8_t> bytes);
+
+  const Source& source_;
+  ImageDecoder decoder_;
+  std::vector<uint8_t> buffer_, pixels_;
+};
+
+}  // namespace stoker
