@@ -73,7 +73,7 @@ struct CropDecoder::Impl {
   FastPixels fast;
   ExactPixels exact;
   CropPixels* pixels = nullptr;  // the one of the two that this crop uses
-  // What CropPixels::finish_row returned so far.
+  // The results of CropPixels::finish_row so far.
   bool is_of_picture = true;
   SeekUse seek_use;
   size_t least_recorded = ~size_t{0};  // bytes of a scan
@@ -119,7 +119,7 @@ bool CropDecoder::Impl::read(std::span<const uint8_t> bytes, MutableImageView ou
 bool CropDecoder::Impl::read_rows(int first) {
   const Box& mcus = pixels->mcus();
   const int end = pixels->checked_rows();
-  // What is above the crop is skipped at once, and what is right of it together with what is left
+  // Rows above the crop are skipped at once, and blocks right of it together with those left
   // of it in the next row, unless the places between them are noted.
   int unread = 0;
   // Two rows are stored before they become samples and pixels, which push the Huffman tables out of

@@ -33,7 +33,7 @@ inline constexpr int64_t kMaxCropScratch = int64_t{72} << 20;
 // decoded: 2 bytes for each of three samples, and 8 for each of their blocks of 64, rounded up.
 inline constexpr int64_t kProgressiveBytesPerPixel = 8;
 
-// Of a smaller scan a place saves less time than noting it takes.
+// In a smaller scan a position saves less time than noting it takes.
 inline constexpr size_t kMinRecordedScan = size_t{8} << 10;
 
 // Counts what happened to the indexes that a decoder was given. An index is ignored where a crop

@@ -99,7 +99,7 @@ int attribute(const DriverCalls& calls, int which, int device) {
   return calls.device_attribute(&value, which, device) == kSuccess ? value : 0;
 }
 
-// What the driver does not report stays empty; only a missing device is an error.
+// Fields that the driver does not report stay empty; only a missing device is an error.
 int read_device(const DriverCalls& calls, int ordinal, CudaDeviceInfo& info) {
   int device = 0;
   const int error = calls.device(&device, ordinal);

@@ -1,4 +1,4 @@
-// What a user reads of an exception. Threads: any.
+// The text of an exception for users. Threads: any.
 #pragma once
 
 #include <cstddef>

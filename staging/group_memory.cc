@@ -37,7 +37,7 @@ void add(const std::string& root, std::string group, const char* limit_file, con
 }  // namespace
 
 GroupMemory read_group_memory(const std::string& root, const std::string& groups) {
-  // What a line of `groups` is: "NUMBER:CONTROLLERS:/GROUP". Version 2 has no controllers.
+  // The form of a line of `groups`: "NUMBER:CONTROLLERS:/GROUP". Version 2 has no controllers.
   std::string unified, memory_group;
   std::ifstream file(groups);
   for (std::string line; std::getline(file, line);) {

@@ -2,22 +2,6 @@
 // of its callers, and `clang -Wthread-safety` refuses code that breaks them (the stage `threads` of
 // .ci/run). With other compilers the macros are empty and the types are the standard library's.
 //
-//   class Counter {
-//     void add() {
-//       const MutexLock lock(mutex_);
-//       add_locked();
-//     }
-//     void add_locked() REQUIRES(mutex_) { ++count_; }
-//     Mutex mutex_;
-//     int count_ GUARDED_BY(mutex_) = 0;
-//   };
-//
-// Wait for a condition in a loop, because clang treats a lambda as another function, which holds no
-// lock:
-//
-//   MutexLock lock(mutex_);
-//   while (!ended_) changed_.wait(lock);
-//
 // Constructors and destructors are not checked: no other thread has the object then. Threads: any.
 // Errors: only the standard library's std::system_error.
 #pragma once
@@ -56,6 +40,24 @@
 #define TRY_ACQUIRE_SHARED(...) STOKER_THREADS(try_acquire_shared_capability(__VA_ARGS__))
 
 namespace stoker {
+
+// How they are used:
+//
+//   class Counter {
+//     void add() {
+//       const MutexLock lock(mutex_);
+//       add_locked();
+//     }
+//     void add_locked() REQUIRES(mutex_) { ++count_; }
+//     Mutex mutex_;
+//     int count_ GUARDED_BY(mutex_) = 0;
+//   };
+//
+// Wait for a condition in a loop, because clang treats a lambda as another function, which holds no
+// lock:
+//
+//   MutexLock lock(mutex_);
+//   while (!ended_) changed_.wait(lock);
 
 class CAPABILITY("mutex") Mutex {
  public:

@@ -17,7 +17,7 @@ struct Plugin {
 
 Plugin open_plugin(const std::string& file_name, const char* entry_name);
 
-// What the table of every plugin begins with.
+// The first fields of every plugin's table.
 struct PluginStamp {
   int version = 0;              // of the table
   const char* build = nullptr;  // STOKER_BUILD_STAMP: the version of stoker and the compiler

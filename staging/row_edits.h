@@ -31,7 +31,7 @@ enum class RowMixing : uint8_t {
 // Shares of RowMixing::mean are whole numbers of this many parts, so that the bytes are exact.
 inline constexpr int kShareBits = 15;
 
-// What is done to one row. Trivially copyable: it is read by a GPU.
+// The edits of one row. Trivially copyable: it is read by a GPU.
 struct RowEdit {
   EditBox erased{};
   std::array<uint8_t, 3> colour{};  // of RowErasing::colour

@@ -59,7 +59,7 @@ struct Sequence {
   uint32_t screen_content = kChosenPerFrame, whole_motion = kChosenPerFrame;
 };
 
-// What is known of the decoder's buffers: bits of two delays. Nothing of it is needed.
+// The model of the decoder's buffers, which holds the bits of two delays. Nothing of it is needed.
 struct DecoderModel {
   bool is_present = false;
   uint32_t delay_bits = 0;
@@ -92,7 +92,7 @@ void read_operating_points(BitReader& reader, Sequence& sequence) {
   }
 }
 
-// What frames of several pictures use; all of it but one thing is skipped.
+// Headers that several pictures share; all of it but one field is skipped.
 void read_tools_of_motion(BitReader& reader, Sequence& sequence) {
   reader.skip(4);  // kinds of prediction
   const bool has_order = reader.flag();

@@ -1,6 +1,6 @@
-// What an AVIF file says of its picture before libavif sees it ("AV1 Image File Format", AVIF, and
-// MIAF, ISO/IEC 23000-22): size, orientation, the memory that decoding takes, and whether all of it
-// is there. Internal to the codecs.
+// The properties of an AVIF file's picture, read before libavif sees it ("AV1 Image File Format",
+// AVIF, and MIAF, ISO/IEC 23000-22): size, orientation, the memory that decoding takes, and whether
+// all of it is there. Internal to the codecs.
 //
 // Accepted are still pictures of one coded picture or of a grid, with alpha or without, whose
 // pixels libavif gives as Pillow does, and whose parts are not so many or so small that decoding
@@ -21,7 +21,7 @@ struct AvifHeader {
   Size size;
   // As Pillow's: from the rotation and the mirror image that the file asks for. EXIF's is ignored.
   int orientation = 1;
-  // Of the memory plan, which has 15 bytes for each; libavif takes more for a pixel.
+  // The memory plan has 15 bytes for each pixel; libavif takes more.
   int64_t planned_pixels = 0;
 };
 

@@ -144,7 +144,7 @@ uint32_t CrcOf(const uint8_t* bytes, size_t count) {
   return ~crc_by_table(crc, bytes, count);
 }
 
-// Of a vector's n bytes, the first counts n times in the second sum, and the last once.
+// Among a vector's n bytes, the first counts n times in the second sum, and the last once.
 uint32_t AdlerOf(uint32_t sum, const uint8_t* bytes, size_t count) {
   const hn::ScalableTag<uint8_t> d;
   const hn::Repartition<uint64_t, decltype(d)> d64;

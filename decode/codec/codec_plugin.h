@@ -33,7 +33,7 @@ struct CodecPlugin {
 
 using CodecPluginEntry = const CodecPlugin* (*)();
 
-// What the plugin of a format is called, and what it needs.
+// The name of a format's plugin, and the libraries that it needs.
 struct CodecPluginName {
   const char* format;   // "JPEG 2000"
   const char* library;  // "OpenCV"

@@ -8,6 +8,24 @@
 // fields OpenCV gives other bytes than Pillow, does not report what it leaves out, and it brings
 // 140 more libraries.
 //
+// A file that is shorter than its structure says is truncated; PNG checksums are verified.
+// Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame, but of PNG
+// and Netpbm only some rows (of an interlaced PNG, the region); of TIFF some rows of a strip, the
+// region of a row of tiles, or of a strip of each plane, with what libtiff holds of a part.
+// Errors: a status, never an exception; nothing is printed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "decode/decode_status.h"
+#include "decode/image.h"
+#include "decode/image_decoder.h"
+#include "decode/resize/row_resizer.h"
+
+namespace stoker {
+
 // The table shows how each variant becomes RGB (tested against Pillow's convert("RGB")). A variant
 // whose pixels would differ from Pillow's is refused as unsupported, not approximated
 // (decode/README.md has the list):
@@ -45,32 +63,14 @@
 //        orientation             turned, under any ExifPolicy, as Pillow does
 //        strips, tiles, planes   in all compressions that libtiff has, but the JPEG of TIFF 6.0
 //        BigTIFF                 the same
-//
-// A file that is shorter than its structure says is truncated; PNG checksums are verified.
-// Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame, but of PNG
-// and Netpbm only some rows (of an interlaced PNG, the region); of TIFF some rows of a strip, the
-// region of a row of tiles, or of a strip of each plane, with what libtiff holds of a part.
-// Errors: a status, never an exception; nothing is printed.
-#pragma once
-
-#include <cstdint>
-#include <memory>
-#include <span>
-
-#include "decode/decode_status.h"
-#include "decode/image.h"
-#include "decode/image_decoder.h"
-#include "decode/resize/row_resizer.h"
-
-namespace stoker {
 
 struct CodecHeader {
   ImageFormat format = ImageFormat::unknown;
   Size size;  // as stored
   int orientation = 1;
   bool is_always_turned = false;  // as Pillow turns TIFF, whatever ExifPolicy says
-  // What max_pixels counts where a library takes more memory for a pixel than the plan has (15
-  // bytes, decode_scratch_bound()); 0: the pixels.
+  // The pixels that max_pixels counts, where a library takes more memory for a pixel than the plan
+  // has (15 bytes, decode_scratch_bound()); 0: the pixels.
   int64_t planned_pixels = 0;
 };
 

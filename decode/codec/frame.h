@@ -15,7 +15,7 @@ namespace stoker {
 // The scratch that each part of CodecDecoder keeps for the next file, at most.
 inline constexpr int64_t kKeptCodecBytes = int64_t{1} << 20;
 
-// What a pixel's channels are. Alpha is kept only where colours were multiplied by it.
+// The channels of a pixel. Alpha is kept only where colours were multiplied by it.
 enum class FrameColours : uint8_t { gray, rgb, rgb_times_alpha, cmyk };
 
 class CodecFrame {

@@ -44,7 +44,7 @@ uint64_t load64(const uint8_t* from) {
   return value;
 }
 
-// What a symbol means, as an entry that lacks its code.
+// The meaning of a symbol, as an entry that lacks its code.
 struct SymbolEntries {
   constexpr SymbolEntries() {
     for (uint32_t s = 0; s < 256; ++s) literals[s] = kLiteral | kOne | s << 8;
@@ -188,7 +188,7 @@ class TableBuilder {
 // Joins a literal with the literal that follows it, where the table has the bits of both.
 void join_literals(uint32_t* table, int table_bits) {
   const uint32_t size = 1u << table_bits;
-  // What follows is looked up at a lower place, but for zeros; so this runs downwards.
+  // Later entries are looked up at lower indices, but for zeros; so this runs downwards.
   for (uint32_t i = size; i-- > 0;) {
     const uint32_t first = table[i];
     const uint32_t second = table[i >> bits_of(first)];

@@ -26,7 +26,7 @@ DecodeStatus bad_jpeg2000(size_t at) {
   return {DecodeCode::corrupt, static_cast<int64_t>(at), "a bad JPEG 2000 header"};
 }
 
-// What the boxes around the codestream say.
+// The fields of the boxes around the codestream.
 struct Boxes {
   bool has_colours = false, has_palette = false;
   uint32_t colours = 0;  // of the first colour box: 16 is sRGB, 17 gray

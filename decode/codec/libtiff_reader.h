@@ -1,5 +1,5 @@
-// What libtiff reads of a TIFF: strips and tiles in compressions that are not ours, and YCbCr that
-// is not compressed as JPEG. Internal to the codecs; only its source file uses libtiff.
+// The parts of a TIFF that libtiff reads: strips and tiles in compressions that are not ours, and
+// YCbCr that is not compressed as JPEG. Internal to the codecs; only its source file uses libtiff.
 //
 // Owner: one TiffReader, for one file. Threads: one at a time. Errors: false, and problem(): the
 // first message of libtiff. Memory: strips of pixels that have all samples beside each other are

@@ -13,7 +13,7 @@
 namespace stoker {
 
 inline constexpr int kPngRowsAtOnce = 8;
-// What may be read behind the rows, and written before and behind them.
+// The margins that may be read behind the rows, and written before and behind them.
 inline constexpr size_t kPngRowMargin = 64;
 
 struct PngRows {

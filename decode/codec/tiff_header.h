@@ -21,7 +21,7 @@ struct TiffField {
   uint64_t at = 0;  // offset of the first value
 };
 
-// Of the values of `compression` and `photometric`, those that several files ask for.
+// The values of `compression` and `photometric` that several of our files ask for.
 inline constexpr uint32_t kTiffUncompressed = 1, kTiffDeflate = 8, kTiffOldDeflate = 32946;
 inline constexpr uint32_t kTiffWhiteIsZero = 0;
 
@@ -53,7 +53,7 @@ struct TiffLayout {
   // Lines of the part whose first line is row `top`: all of a tile's, those in the picture of a
   // strip's.
   int lines_of_part(int64_t top) const;
-  // Of PackBits libtiff must be asked for whole parts: it does not read on within a run.
+  // For PackBits, libtiff must be asked for whole parts: it does not read on within a run.
   bool has_packed_bits() const { return compression == 32773; }
   // Bytes of one line of a part, of one plane or of all, without compression.
   int64_t line_bytes() const;

@@ -1,4 +1,4 @@
-// What the loops of the entropy decoder share: the bits of the data, and symbols that are too long
+// Shared by the loops of the entropy decoder: the bits of the data, and symbols that are too long
 // for a lookup. Included once per instruction set, after highway.h.
 
 // The guard is per target: Highway toggles HWY_TARGET_TOGGLE from one inclusion to the next.

@@ -98,7 +98,7 @@ HWY_INLINE Rest end_block(BlockReader& s) {
     const size_t k1 = k - (s.entry >> 56) + (s.entry >> 8 & 0xff);
     if (k1 != kBlockEnd) return k1 < kBlockEnd && is_end(k) ? Rest::ended : Rest::damaged;
     if (k == k1) return Rest::ended;
-    // What follows the first symbol belongs to the next block.
+    // Bits behind the first symbol belong to the next block.
     const int first = single_symbol(ac, s.before, 1).length;
     s.in.bits = s.before << first;
     s.in.count += (s.entry & 0xff) - static_cast<uint64_t>(first);

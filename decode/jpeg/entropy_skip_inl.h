@@ -1,4 +1,4 @@
-// What the loops that skip MCUs share: a stream of lookups, step by step, without a branch per
+// Shared by the loops that skip MCUs: a stream of lookups, step by step, without a branch per
 // block. Included once per instruction set, after highway.h.
 //
 // A lookup decodes a DC symbol, or AC symbols, by the table of the current step. If it ends the

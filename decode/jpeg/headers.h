@@ -33,7 +33,7 @@ struct JpegComponent {
   Size size;  // samples
 };
 
-// What samples a file has, and how its blocks become samples.
+// A file's components, and how its blocks become samples.
 struct JpegFrame {
   Size size;
   int component_count = 0;  // 1 or 3 (then YCbCr)

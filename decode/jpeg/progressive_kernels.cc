@@ -188,7 +188,7 @@ HWY_INLINE void correct(uint64_t which, int16_t one, int16_t* out) {
 template <bool kStore>
 HWY_INLINE bool refine_block(BitSource& in, const AcScan& scan, uint64_t band, uint64_t& nonzero,
                              int16_t* out, uint32_t& ended) {
-  // What a symbol and its bits of correction may take, so that the next lookup is filled.
+  // The most bits that a symbol and its correction take, so that the next lookup is filled.
   constexpr uint64_t kMaxBits = kRefilled - 16;
   const int16_t one = static_cast<int16_t>(1 << scan.low);
   const uint64_t end = mask_bit(scan.last);

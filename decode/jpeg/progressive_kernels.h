@@ -1,7 +1,7 @@
 // The inner loops of the progressive decoder: the blocks of a scan, in file order, to coefficients,
 // or only past their bits.
 //
-// Of each block a mask tells which coefficients are not zero: bit 63 - k for the k-th of a file. A
+// For each block a mask tells which coefficients are not zero: bit 63 - k for the k-th of a file. A
 // scan that refines coefficients needs it to find its way, also through blocks that nobody sees;
 // their coefficients are not kept. Which zero a symbol means, and how many bits of correction come
 // before it, are then a few operations on masks (with BMI2's deposit where a CPU has it), instead

@@ -62,7 +62,7 @@ class ProgressiveReader {
   CropCoefficients coefficients_;
   ScanSegments segments_;
   ScanTable tables_[3];
-  // Of the current scan. Its units are MCUs, or blocks if it has one component.
+  // The current scan. Its units are MCUs, or blocks if it has one component.
   ProgressiveState state_;
   int unit_ = 0;          // the next one
   int units_across_ = 1;  // in a row

@@ -13,7 +13,7 @@ namespace stoker {
 
 inline constexpr int kScanBits = 9;
 
-// What the symbols of a scan are. They are read in different ways:
+// The symbols of a scan. They are read in different ways:
 //   dc_first   the number of bits of a difference
 //   ac_first   zero run << 4 | bits of the value; n << 4 ends this block and others (n < 15)
 //   ac_refine  the same; a value has one bit, its sign

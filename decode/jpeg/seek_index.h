@@ -1,6 +1,24 @@
 // Places inside a JPEG's entropy-coded data at which a decoder can begin: one per row of MCUs, or
 // one per 8 MCUs as well. With it CropDecoder reads only what a crop shows.
 //
+// Every block of the file that is in memory must have its sum. So where a file is there as a whole,
+// the rows of the index are known to be good, and rows that are not decoded cannot hide damage.
+// Where only pieces were read (crop_bytes.h), that is known of these pieces; whoever reads them
+// sees by the file's size and time that the rest did not change. Sums and seal find accidents, not
+// forgery; but whatever an index contains, no memory outside the file is read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "decode/file_pieces.h"
+#include "decode/jpeg/headers.h"
+#include "decode/jpeg/scan_reader.h"
+
+namespace stoker {
+
 // An index is a short sequence of bytes that is kept beside the file (pipeline/seek_index/file.h):
 //
 //   u8 step      MCUs between two places of a row; 0 = only where rows begin
@@ -23,24 +41,6 @@
 // its first MCU to its last. An index of fewer rows is what a decoder passed on its way to the last
 // row of a crop: a crop that reaches further down is read from its last place on, as far as without
 // an index.
-//
-// Every block of the file that is in memory must have its sum. So where a file is there as a whole,
-// the rows of the index are known to be good, and rows that are not decoded cannot hide damage.
-// Where only pieces were read (crop_bytes.h), that is known of these pieces; whoever reads them
-// sees by the file's size and time that the rest did not change. Sums and seal find accidents, not
-// forgery; but whatever an index contains, no memory outside the file is read.
-#pragma once
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include "decode/file_pieces.h"
-#include "decode/jpeg/headers.h"
-#include "decode/jpeg/scan_reader.h"
-
-namespace stoker {
 
 // Larger images get no index: it would not be small. With this limit it has at most 1.5 MiB.
 inline constexpr int kMaxSeekPlaces = 1 << 17;
@@ -61,7 +61,7 @@ enum class SeekStep : uint8_t { row = 0, eight = 8 };
 // index.
 int claimed_seek_rows(std::span<const uint8_t> encoded);
 
-// What an index says about its file.
+// The facts about its file that an index holds.
 struct IndexedFile {
   size_t bytes = 0;
   size_t scan_begin = 0;  // the offset of the entropy-coded data

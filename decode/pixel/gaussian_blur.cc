@@ -217,7 +217,7 @@ size_t padded_to_steps(size_t count) {
   return (count + kGaussianStep - 1) / kGaussianStep * kGaussianStep;
 }
 
-// What the taps that the passes leave out may add up to in a sum, per direction.
+// The most that the taps which the passes leave out add up to in a sum, per direction.
 constexpr double kMaxLeftOut = 0x1p-14;
 
 // Returns the kernel without its outermost taps, as long as these stay below kMaxLeftOut.
@@ -318,7 +318,7 @@ class GaussianBlur {
     offsets_ = numbers + offsets;
     near_ = numbers + near;
     row_ = reinterpret_cast<uint8_t*>(room + row);
-    // What is behind the line is summed, too, and thrown away.
+    // Pixels behind the line are summed, too, and thrown away.
     std::fill_n(line_, padded_to_steps(bytes_) + 3 * across, 0.0f);
   }
 

@@ -31,7 +31,7 @@ class TorchKernel {
     for (int i = 0; i < size; ++i) most_ = std::max(most_, exponent(i));
   }
 
-  // What the softmax raises e to, before it is divided by the sum.
+  // The exponents of the softmax, before it is divided by the sum.
   float value(int i) const { return sleef_exp(exponent(i) - most_); }
 
   // Torch adds short rows in order. Of longer ones it adds whole vectors first, then the upper half

@@ -57,7 +57,7 @@ struct LowHues {
 constexpr LowHues kLowHues;
 alignas(16) constexpr uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128};
 
-// What is known of the pixels of a piece besides their colours.
+// Properties of a piece's pixels besides their colours.
 struct HuePlanes {
   static constexpr size_t kPixels = 1024;
   alignas(64) uint8_t most[kPixels];       // V

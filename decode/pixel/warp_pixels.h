@@ -1,4 +1,4 @@
-// What the parts of warp.cc share: where output pixels come from, and how one of them is made
+// Shared by the parts of warp.cc: where output pixels come from, and how one of them is made
 // anywhere in the source, edges included.
 #pragma once
 
