@@ -1,4 +1,4 @@
-#include "decode/mix_values.h"
+#include "decode/pixel_ops.h"
 
 // See decode/resize/resize_kernels.cc: scalable vectors are left out.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)

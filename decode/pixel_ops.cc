@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "decode/resize/reflect.h"
-
 // See decode/resize/resize_kernels.cc: scalable vectors are left out.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #ifndef HWY_TARGET_INCLUDE

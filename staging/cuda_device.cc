@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "staging/cuda_context.h"
+#include "staging/cuda_kernels.h"
 #include "staging/cuda_memory.h"
-#include "staging/cuda_normalise.h"
 #include "staging/cuda_plugin.h"
-#include "staging/cuda_row_edits.h"
 
 namespace stoker {
 namespace {

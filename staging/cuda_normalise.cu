@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "staging/cuda_kernels.h"
 #include "staging/cuda_launch.h"
-#include "staging/cuda_load.h"
-#include "staging/cuda_normalise.h"
 #include "staging/normalise_body.h"
 
 namespace stoker {

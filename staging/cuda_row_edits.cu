@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "staging/cuda_kernels.h"
 #include "staging/cuda_launch.h"
-#include "staging/cuda_load.h"
-#include "staging/cuda_row_edits.h"
 #include "staging/row_edits_body.h"
 
 namespace stoker {

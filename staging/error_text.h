@@ -1,10 +1,12 @@
-// The text of an exception for users. Threads: any.
+// The text of an exception for users, and the first exception of several threads. Threads: any.
 #pragma once
 
 #include <cstddef>
 #include <exception>
 #include <new>
 #include <string>
+
+#include "staging/mutex.h"
 
 namespace stoker {
 
@@ -27,5 +29,25 @@ std::string error_text(const std::exception& error);
 // The same of the exception that is being handled, "unknown error" if it has no message. REQUIRES:
 // an exception is being handled.
 std::string current_error_text();
+
+// Keeps the first of the errors that several threads meet, for the thread that waits for them.
+// rethrow() is usually called after the others have ended.
+class FirstError {
+ public:
+  // REQUIRES: an exception is being handled.
+  void keep_current() {
+    const MutexLock lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  // Does nothing if there was no error.
+  void rethrow() {
+    const MutexLock lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  Mutex mutex_;
+  std::exception_ptr error_ GUARDED_BY(mutex_);
+};
 
 }  // namespace stoker

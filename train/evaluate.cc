@@ -15,7 +15,6 @@
 #include "pipeline/source/subset_source.h"
 #include "staging/allowed_cores.h"
 #include "staging/error_text.h"
-#include "staging/first_error.h"
 #include "staging/threads.h"
 #include "train/answers.h"
 #include "train/checkpoint/checkpoint.h"

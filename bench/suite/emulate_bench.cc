@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "staging/first_error.h"
+#include "staging/error_text.h"
 #include "staging/threads.h"
 
 namespace stoker {

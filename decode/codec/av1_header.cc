@@ -1,8 +1,7 @@
-#include "decode/codec/av1_header.h"
-
 #include <string>
 
 #include "decode/byte_reader.h"
+#include "decode/codec/avif_boxes.h"
 
 namespace stoker {
 namespace {

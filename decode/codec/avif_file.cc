@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "decode/byte_reader.h"
-#include "decode/codec/av1_header.h"
 #include "decode/codec/avif_boxes.h"
 
 namespace stoker {

@@ -1,11 +1,10 @@
-#include "decode/codec/bmp_file.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "decode/byte_reader.h"
+#include "decode/codec/file_headers.h"
 #include "decode/codec/readers.h"
 
 namespace stoker {

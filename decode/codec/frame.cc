@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "decode/cmyk.h"
+#include "decode/pixel_ops.h"
 
 namespace stoker {
 namespace {

@@ -1,10 +1,9 @@
-#include "decode/codec/gif_file.h"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "decode/byte_reader.h"
+#include "decode/codec/file_headers.h"
 
 namespace stoker {
 namespace {

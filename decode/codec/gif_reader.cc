@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "decode/codec/gif_file.h"
+#include "decode/codec/file_headers.h"
 #include "decode/codec/readers.h"
 
 namespace stoker {

@@ -3,14 +3,11 @@
 
 #include "decode/byte_reader.h"
 #include "decode/codec/avif_file.h"
-#include "decode/codec/bmp_file.h"
 #include "decode/codec/decoder.h"
-#include "decode/codec/gif_file.h"
-#include "decode/codec/jpeg2000_file.h"
+#include "decode/codec/file_headers.h"
 #include "decode/codec/png_file.h"
 #include "decode/codec/pnm_file.h"
 #include "decode/codec/tiff_header.h"
-#include "decode/codec/webp_file.h"
 
 namespace stoker {
 namespace {

@@ -1,8 +1,7 @@
-#include "decode/codec/jpeg2000_file.h"
-
 #include <string>
 
 #include "decode/byte_reader.h"
+#include "decode/codec/file_headers.h"
 
 namespace stoker {
 namespace {

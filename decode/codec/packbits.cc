@@ -1,6 +1,6 @@
-#include "decode/codec/packbits.h"
-
 #include <algorithm>
+
+#include "decode/codec/tiff_lines.h"
 
 namespace stoker {
 

@@ -1,8 +1,7 @@
-#include "decode/codec/webp_file.h"
-
 #include <cstring>
 
 #include "decode/byte_reader.h"
+#include "decode/codec/file_headers.h"
 #include "decode/orientation.h"
 
 namespace stoker {

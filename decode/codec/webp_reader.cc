@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "decode/codec/file_headers.h"
 #include "decode/codec/readers.h"
-#include "decode/codec/webp_file.h"
 
 namespace stoker {
 namespace {

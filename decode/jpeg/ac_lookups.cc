@@ -1,7 +1,7 @@
-#include "decode/jpeg/ac_lookups.h"
-
 #include <algorithm>
 #include <cstring>
+
+#include "decode/jpeg/huffman_tables.h"
 
 namespace stoker {
 namespace {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "decode/jpeg/ac_lookups.h"
-
 namespace stoker {
 
 int best_ac_bits() {

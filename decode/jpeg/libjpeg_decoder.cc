@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "decode/cmyk.h"
 #include "decode/jpeg/headers.h"
 #include "decode/jpeg/libjpeg_session.h"
 #include "decode/jpeg/progressive_headers.h"
+#include "decode/pixel_ops.h"
 #include "decode/resize/resize_kernels.h"
 
 namespace stoker {

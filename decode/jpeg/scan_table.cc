@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "decode/jpeg/ac_lookups.h"
+#include "decode/jpeg/huffman_tables.h"
 
 namespace stoker {
 namespace {

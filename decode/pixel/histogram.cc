@@ -1,11 +1,10 @@
-#include "decode/pixel/histogram.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 
 #include "decode/pixel/byte_runs.h"
 #include "decode/pixel/byte_table.h"
+#include "decode/pixel/colour.h"
 
 // See decode/resize/resize_kernels.cc: scalable vectors are left out.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)

@@ -1,8 +1,8 @@
-#include "decode/pixel/sharpness.h"
-
 #include <cstddef>
 #include <cstring>
 #include <utility>
+
+#include "decode/pixel/colour.h"
 
 // See decode/resize/resize_kernels.cc: scalable vectors are left out.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)

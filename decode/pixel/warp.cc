@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "decode/pixel/warp_nearest.h"
 #include "decode/pixel/warp_pixels.h"
 
 // Vectors are in arrays here, and scalable ones cannot be (see decode/resize/resize_kernels.cc).

@@ -1,5 +1,3 @@
-#include "decode/pixel/warp_nearest.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -90,5 +91,10 @@ inline void plain_pixel(ImageView in, const WarpPlaces& places, int i, Interpola
       return bicubic_pixel(in, x, y, places.dx[i], places.dy[i], out);
   }
 }
+
+// warp_affine() without interpolation: Pillow has three ways to count the coordinates, and takes
+// the first that fits the matrix.
+void warp_affine_nearest(ImageView in, const std::array<double, 6>& matrix, Rgb fill,
+                         MutableImageView out);
 
 }  // namespace stoker

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "decode/pixel_ops.h"
-#include "decode/resize/reflect.h"
 
 // See resize_kernels.cc: scalable vectors are left out.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)

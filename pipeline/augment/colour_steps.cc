@@ -4,8 +4,6 @@
 #include <cstring>
 
 #include "decode/pixel/colour.h"
-#include "decode/pixel/histogram.h"
-#include "decode/pixel/sharpness.h"
 #include "pipeline/augment/core_steps.h"
 
 namespace stoker {

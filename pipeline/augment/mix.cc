@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "decode/mix_values.h"
+#include "decode/pixel_ops.h"
 #include "pipeline/files/invalid_field.h"
 #include "pipeline/random/random_key.h"
 #include "pipeline/random/symmetric_beta.h"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "staging/first_error.h"
+#include "staging/error_text.h"
 
 namespace stoker {
 

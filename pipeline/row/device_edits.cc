@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "decode/mix_values.h"
+#include "decode/pixel_ops.h"
 
 namespace stoker {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "decode/codec/jpeg2000_file.h"
+#include "decode/codec/file_headers.h"
 #include "decode/image_decoder.h"
 #include "tests/decode/pixels.h"
 

@@ -1,11 +1,11 @@
 // Weighted means of rows: every instruction set gives the bytes of the definition.
-#include "decode/mix_values.h"
-
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
 #include <random>
 #include <vector>
+
+#include "decode/pixel_ops.h"
 
 namespace stoker {
 namespace {

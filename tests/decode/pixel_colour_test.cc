@@ -22,8 +22,6 @@
 #include "decode/pixel/byte_table.h"
 #include "decode/pixel/colour.h"
 #include "decode/pixel/gaussian_kernel.h"
-#include "decode/pixel/histogram.h"
-#include "decode/pixel/sharpness.h"
 #include "tests/decode/pixels.h"
 #include "tests/support/blur_reference.h"
 #include "tests/support/colour_operations.h"

@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "decode/codec/packbits.h"
+#include "decode/codec/tiff_lines.h"
 #include "decode/image_decoder.h"
 #include "decode/orientation.h"
 #include "tests/decode/pixels.h"

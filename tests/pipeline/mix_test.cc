@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "decode/mix_values.h"
+#include "decode/pixel_ops.h"
 #include "pipeline/files/invalid_field.h"
 
 namespace stoker {

@@ -6,7 +6,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "decode/mix_values.h"
+#include "decode/pixel_ops.h"
 #include "pipeline/files/digest.h"
 #include "pipeline/source/synthetic_source.h"
 #include "pipeline/source/target_source.h"

@@ -6,8 +6,6 @@
 
 #include "decode/pixel/blur.h"
 #include "decode/pixel/colour.h"
-#include "decode/pixel/histogram.h"
-#include "decode/pixel/sharpness.h"
 
 namespace stoker {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-#include "staging/first_error.h"
+#include "staging/error_text.h"
 #include "staging/stage_stats.h"
 #include "staging/threads.h"
 

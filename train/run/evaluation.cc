@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "staging/first_error.h"
+#include "staging/error_text.h"
 #include "staging/threads.h"
 
 namespace stoker {

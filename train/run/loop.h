@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "staging/first_error.h"
+#include "staging/error_text.h"
 #include "staging/mutex.h"
 #include "train/run/batch_feed.h"
 #include "train/run/report.h"

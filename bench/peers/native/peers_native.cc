@@ -16,7 +16,7 @@
 #include "bench/peers/native/plan.h"
 #include "bench/report/program.h"
 #include "decode/pixel_ops.h"
-#include "staging/first_error.h"
+#include "staging/error_text.h"
 
 namespace stoker::peers {
 namespace {

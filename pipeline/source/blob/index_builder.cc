@@ -18,7 +18,7 @@
 #include "pipeline/source/format/parquet.h"
 #include "pipeline/source/format/tar.h"
 #include "pipeline/source/format/tfrecord.h"
-#include "staging/first_error.h"
+#include "staging/error_text.h"
 #include "staging/mutex.h"
 #include "staging/threads.h"
 
