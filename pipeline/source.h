@@ -13,6 +13,7 @@
 
 #include "decode/image.h"
 #include "pipeline/files/cache_folder.h"
+#include "pipeline/files/read_piece.h"
 #include "pipeline/store/store_options.h"
 #include "pipeline/store/store_stats.h"
 #include "pipeline/target.h"
@@ -44,7 +45,6 @@ struct BytePiece {
   int64_t offset = 0;
   std::span<uint8_t> out;
 };
-enum class MayWait : bool { no, yes };  // for storage
 
 // A note about something in a source that its user may not expect.
 struct SourceNote {

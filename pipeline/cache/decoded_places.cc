@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "pipeline/cache/decoded_samples.h"
-#include "pipeline/files/sealed_files.h"
+#include "pipeline/files/sealed_pieces.h"
 
 namespace stoker {
 namespace {
@@ -111,7 +111,7 @@ class DiskPlaces final : public DecodedPlaces {
   std::string problem() const override { return files_.problem(); }
 
  private:
-  SealedFiles files_;
+  SealedPieces files_;
   const int64_t place_bytes_;
   int64_t found_ = 0;
 };

@@ -13,7 +13,10 @@ uint64_t pixel_digest(std::span<const uint8_t> pixels) {
   return digest == 0 ? 1 : digest;
 }
 
-uint64_t text_digest(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
+uint64_t text_digest(std::string_view text, uint64_t seed) {
+  return seed == 0 ? XXH3_64bits(text.data(), text.size())
+                   : XXH3_64bits_withSeed(text.data(), text.size(), seed);
+}
 
 std::string hex64(uint64_t value) {
   char text[17];

@@ -18,7 +18,7 @@ struct Digest128 {
 
 // Returns the digest of a row's pixels; never 0, which means "not taken".
 uint64_t pixel_digest(std::span<const uint8_t> pixels);
-uint64_t text_digest(std::string_view text);
+uint64_t text_digest(std::string_view text, uint64_t seed = 0);
 std::string hex64(uint64_t value);  // 16 digits
 Digest128 digest128(std::span<const uint64_t> words);
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "pipeline/files/parallel.h"
-#include "pipeline/seek_index/writer.h"
+#include "pipeline/seek_index/file.h"
 #include "pipeline/source/file_stamp.h"
 #include "pipeline/source/look_ahead.h"
 #include "staging/mutex.h"

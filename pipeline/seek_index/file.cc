@@ -1,16 +1,10 @@
 #include "pipeline/seek_index/file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <xxhash.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstddef>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <stdexcept>
+#include <utility>
 
 #include "pipeline/files/cache_folder.h"
 #include "pipeline/files/digest.h"
@@ -20,19 +14,14 @@ namespace {
 
 static_assert(sizeof(SeekFileEntry) == 16);
 
-constexpr uint64_t kMaxCount = uint64_t{1} << 28;  // bounds the table of a malicious file
+std::span<const SeekFileEntry> entries_of(const SealedFile& file) {
+  const std::string_view table = file.table();
+  return {reinterpret_cast<const SeekFileEntry*>(table.data()),
+          table.size() / sizeof(SeekFileEntry)};
+}
 
-bool read_at(int descriptor, uint64_t offset, void* to, size_t bytes) {
-  auto* next = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t count = pread(descriptor, next, bytes, static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    next += count;
-    offset += static_cast<uint64_t>(count);
-    bytes -= static_cast<size_t>(count);
-  }
-  return true;
+std::string_view bytes_of_entries(const std::vector<SeekFileEntry>& table) {
+  return {reinterpret_cast<const char*>(table.data()), table.size() * sizeof(SeekFileEntry)};
 }
 
 }  // namespace
@@ -41,15 +30,12 @@ StoredIndex read_seek_index(int file, const SeekFileEntry& entry, std::vector<ui
   if (entry.bytes() <= kStampBytes) return {};
   if (buffer.size() < entry.bytes()) buffer.resize(entry.bytes());
   StoredIndex stored;
-  if (!read_at(file, entry.offset(), buffer.data(), entry.bytes())) buffer[kStampBytes] ^= 1;
+  const auto offset = static_cast<int64_t>(entry.offset());
+  const std::span<uint8_t> stored_bytes(buffer.data(), entry.bytes());
+  if (read_piece(file, offset, stored_bytes) != std::ssize(stored_bytes)) buffer[kStampBytes] ^= 1;
   std::memcpy(&stored.stamp, buffer.data(), kStampBytes);
   stored.index = {buffer.data() + kStampBytes, entry.bytes() - kStampBytes};
   return stored;
-}
-
-uint64_t seek_file_checksum(const SeekFileHeader& header, const std::vector<SeekFileEntry>& table) {
-  return XXH3_64bits_withSeed(table.data(), table.size() * sizeof(SeekFileEntry),
-                              XXH3_64bits(&header, offsetof(SeekFileHeader, checksum)));
 }
 
 std::string default_seek_index_path(const Source& source) {
@@ -60,10 +46,7 @@ std::string default_seek_index_path(const Source& source) {
   const std::string root = source.store_stats()
                                ? source.root()
                                : std::filesystem::canonical(source.root(), ignored).string();
-  char name[40];
-  std::snprintf(name, sizeof name, "seek-%016llx.bin",
-                static_cast<unsigned long long>(text_digest(root)));
-  return cache + "/" + name;
+  return cache + "/seek-" + hex64(text_digest(root)) + ".bin";
 }
 
 std::string auto_seek_index_path(const Source& source) {
@@ -74,54 +57,21 @@ std::string auto_seek_index_path(const Source& source) {
 }
 
 std::unique_ptr<SeekIndexFile> SeekIndexFile::open(const std::string& path, std::string& problem) {
-  problem.clear();
-  // Without O_NONBLOCK a pipe would block the reader.
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) {
-    if (errno != ENOENT) problem = std::strerror(errno);
+  auto file = SealedFile::open(path, kSeekFileKind, problem);
+  if (!file) return nullptr;
+  if (file->table().size() % sizeof(SeekFileEntry) != 0 ||
+      file->count() != entries_of(*file).size()) {
+    problem = "it is damaged";
     return nullptr;
   }
-  std::unique_ptr<SeekIndexFile> file(new SeekIndexFile(descriptor));
-  if (file->load()) return file;
-  problem = file->is_older() ? "it is of an older version of stoker"
-                             : "it is damaged, or no file of seek indexes";
-  return nullptr;
+  return std::unique_ptr<SeekIndexFile>(new SeekIndexFile(std::move(file)));
 }
 
-SeekIndexFile::~SeekIndexFile() { close(descriptor_); }
-
-bool SeekIndexFile::is_older() const {
-  SeekFileHeader header;
-  const SeekFileHeader expected;
-  return read_at(descriptor_, 0, &header, sizeof header) &&
-         std::memcmp(header.magic, expected.magic, sizeof header.magic) == 0 &&
-         header.version < expected.version;
-}
-
-bool SeekIndexFile::load() {
-  struct stat status;
-  SeekFileHeader header;
-  const SeekFileHeader expected;
-  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode) ||
-      !read_at(descriptor_, 0, &header, sizeof header) ||
-      std::memcmp(&header, &expected, offsetof(SeekFileHeader, count)) != 0) {
-    return false;
-  }
-  const auto size = static_cast<uint64_t>(status.st_size);
-  if (header.table_at < sizeof header || header.table_at > size || header.count > kMaxCount ||
-      (size - header.table_at) % sizeof(SeekFileEntry) != 0 ||
-      (size - header.table_at) / sizeof(SeekFileEntry) != header.count) {
-    return false;
-  }
-  table_.resize(header.count);
-  if (!read_at(descriptor_, header.table_at, table_.data(), size - header.table_at) ||
-      seek_file_checksum(header, table_) != header.checksum) {
-    return false;
-  }
+SeekIndexFile::SeekIndexFile(std::unique_ptr<SealedFile> file)
+    : file_(std::move(file)), table_(entries_of(*file_)) {
   for (const SeekFileEntry& entry : table_) {
     largest_bytes_ = std::max(largest_bytes_, static_cast<int64_t>(entry.bytes()));
   }
-  return true;
 }
 
 StoredIndex SeekIndexFile::read(std::string_view name, std::vector<uint8_t>& buffer) const {
@@ -130,15 +80,40 @@ StoredIndex SeekIndexFile::read(std::string_view name, std::vector<uint8_t>& buf
       std::lower_bound(table_.begin(), table_.end(), wanted,
                        [](const SeekFileEntry& a, uint64_t digest) { return a.name < digest; });
   if (entry == table_.end() || entry->name != wanted) return {};
-  return read_seek_index(descriptor_, *entry, buffer);
+  return read_seek_index(file_->descriptor(), *entry, buffer);
 }
 
 void SeekIndexFile::for_each(
     const std::function<void(uint64_t name, const StoredIndex& stored)>& take) const {
   std::vector<uint8_t> buffer;
   for (const SeekFileEntry& entry : table_) {
-    take(entry.name, read_seek_index(descriptor_, entry, buffer));
+    take(entry.name, read_seek_index(file_->descriptor(), entry, buffer));
   }
+}
+
+SeekIndexWriter::SeekIndexWriter(const std::string& path)
+    : file_(path, kSeekFileKind, 0644) {}  // readable by others, who may train on the same data
+
+void SeekIndexWriter::add(std::string_view name, const StoredIndex& stored) {
+  if ((kStampBytes + stored.index.size()) >> SeekFileEntry::kSizeBits != 0) {
+    throw std::runtime_error("a seek index of " + std::to_string(stored.index.size()) +
+                             " bytes for " + std::string(name));
+  }
+  add(text_digest(name), stored);
+}
+
+// REQUIRES: the size fits into an entry.
+void SeekIndexWriter::add(uint64_t name, const StoredIndex& stored) {
+  const size_t bytes = kStampBytes + stored.index.size();
+  table_.push_back({name, file_.end() << SeekFileEntry::kSizeBits | bytes});
+  file_.append(&stored.stamp, kStampBytes);
+  file_.append(stored.index.data(), stored.index.size());
+}
+
+void SeekIndexWriter::finish() {
+  std::sort(table_.begin(), table_.end(),
+            [](const SeekFileEntry& a, const SeekFileEntry& b) { return a.name < b.name; });
+  file_.finish(table_.size(), bytes_of_entries(table_));
 }
 
 }  // namespace stoker

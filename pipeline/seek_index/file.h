@@ -2,9 +2,10 @@
 // do not change. By default it is in the cache directory, under a name made from the data set's
 // root; it may be anywhere.
 //
-//   header   32 bytes and the checksum of header and table
-//   indexes  one after another: the stamp of the sample's file (i64 bytes, i64 time of its last
-//            change in ns), then the index
+// A sealed file (pipeline/files/sealed_file.h):
+//
+//   body     indexes, one after another: the stamp of the sample's file (i64 bytes, i64 time of its
+//            last change in ns), then the index
 //   table    (count) {u64 XXH3 of the sample's name, u64 offset << 24 | bytes}, sorted
 //
 // A sample is found by its name, so a file made for a whole data set also serves its parts, and
@@ -25,18 +26,14 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/files/sealed_file.h"
 #include "pipeline/source.h"
 
 namespace stoker {
 
-struct SeekFileHeader {
-  char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 's', 'k'};
-  uint32_t version = 3;  // 1 had no number of rows in its indexes, 2 no sums and no stamps
-  uint32_t byte_order = 0x01020304;
-  uint64_t count = 0;     // of indexes
-  uint64_t table_at = 0;  // the table's offset; it ends the file
-  uint64_t checksum = 0;  // XXH3 of the table, seeded with XXH3 of the fields above
-};
+// Version 1 had no number of rows in its indexes, 2 no sums and no stamps. There are at most 2^28
+// entries.
+inline constexpr SealedKind kSeekFileKind{"stokersk", 3, uint64_t{16} << 28};
 
 struct SeekFileEntry {
   static constexpr int kSizeBits = 24;
@@ -59,8 +56,6 @@ static_assert(kStampBytes == 16);
 // its seal does not hold.
 StoredIndex read_seek_index(int file, const SeekFileEntry& entry, std::vector<uint8_t>& buffer);
 
-uint64_t seek_file_checksum(const SeekFileHeader& header, const std::vector<SeekFileEntry>& table);
-
 // Returns the default path of the indexes of `source`: <cache>/seek-<hash of its root>.bin. "": no
 // cache.
 std::string default_seek_index_path(const Source& source);
@@ -75,7 +70,6 @@ class SeekIndexFile {
   // Returns nullptr on failure: `problem` has the reason, without the path; "" if there is no such
   // file.
   static std::unique_ptr<SeekIndexFile> open(const std::string& path, std::string& problem);
-  ~SeekIndexFile();
   SeekIndexFile(const SeekIndexFile&) = delete;
   SeekIndexFile& operator=(const SeekIndexFile&) = delete;
 
@@ -90,13 +84,27 @@ class SeekIndexFile {
   int64_t largest_index_bytes() const { return largest_bytes_; }  // with its stamp
 
  private:
-  explicit SeekIndexFile(int descriptor) : descriptor_(descriptor) {}
-  bool load();
-  bool is_older() const;
+  explicit SeekIndexFile(std::unique_ptr<SealedFile> file);
 
-  const int descriptor_;
-  std::vector<SeekFileEntry> table_;
+  const std::unique_ptr<SealedFile> file_;
+  const std::span<const SeekFileEntry> table_;
   int64_t largest_bytes_ = 0;
+};
+
+// Writes one. Owner: the command. Threads: one at a time. Errors: std::runtime_error with path and
+// reason; an unfinished file is removed.
+class SeekIndexWriter {
+ public:
+  explicit SeekIndexWriter(const std::string& path);  // makes its folder
+
+  void add(std::string_view name, const StoredIndex& stored);
+  void add(uint64_t name, const StoredIndex& stored);  // by XXH3 of the name
+  void finish();  // when this returns, the file is complete and in its place
+  int64_t bytes() const { return static_cast<int64_t>(file_.end()); }  // written so far
+
+ private:
+  SealedWriter file_;
+  std::vector<SeekFileEntry> table_;
 };
 
 }  // namespace stoker

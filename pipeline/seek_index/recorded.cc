@@ -13,7 +13,6 @@
 
 #include "pipeline/files/digest.h"
 #include "pipeline/seek_index/file.h"
-#include "pipeline/seek_index/writer.h"
 
 namespace stoker {
 namespace {

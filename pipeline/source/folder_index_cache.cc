@@ -1,14 +1,11 @@
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
-#include <type_traits>
 
-#include "pipeline/files/durable_file.h"
+#include "pipeline/files/digest.h"
+#include "pipeline/files/sealed_file.h"
 #include "pipeline/source/folder_index.h"
 #include "pipeline/source/folder_stamp.h"
 #include "pipeline/source/record_bytes.h"
@@ -18,13 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct CacheHeader {
-  char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 'i', 'x'};
-  uint32_t version = 4;
-  uint32_t byte_order = 0x01020304;
-  uint64_t payload_bytes = 0;
-  uint64_t checksum = 0;
-};
+constexpr SealedKind kFolderIndexKind{"stokerix", 5, uint64_t{1} << 40};
 
 std::vector<std::string> remark_words(const std::vector<FolderRemark>& remarks) {
   std::vector<std::string> words;
@@ -92,49 +83,18 @@ bool is_sound(const FolderIndex& index) {
   return std::all_of(index.names.begin(), index.names.end(), is_text);
 }
 
-bool read_payload(const std::string& path, std::vector<char>& payload) {
-  std::ifstream file(path, std::ios::binary);
-  CacheHeader header;
-  const CacheHeader expected;
-  if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) return false;
-  if (std::memcmp(header.magic, expected.magic, sizeof(header.magic)) != 0 ||
-      header.version != expected.version || header.byte_order != expected.byte_order) {
-    return false;
-  }
-  std::error_code error;
-  if (fs::file_size(path, error) != sizeof(header) + header.payload_bytes || error) return false;
-  payload.resize(header.payload_bytes);
-  if (!file.read(payload.data(), static_cast<std::streamsize>(payload.size()))) return false;
-  return XXH3_64bits(payload.data(), payload.size()) == header.checksum;
-}
-
-bool write_cache(const std::string& path, const CacheHeader& header,
-                 const std::vector<char>& payload) {
-  try {
-    ReplacedFile file(path);
-    file.write_at(0, {reinterpret_cast<const char*>(&header), sizeof header});
-    file.write_at(sizeof header, {payload.data(), payload.size()});
-    file.finish();
-    return true;
-  } catch (const std::runtime_error&) {
-    return false;
-  }
-}
-
 }  // namespace
 
 std::string index_cache_path(const std::string& cache_dir, const FolderQuery& query) {
   const std::string key = key_of_query(query);
-  char name[40];
-  std::snprintf(name, sizeof(name), "index-%016llx.bin",
-                static_cast<unsigned long long>(XXH3_64bits(key.data(), key.size())));
-  return cache_dir + "/" + name;
+  return cache_dir + "/index-" + hex64(text_digest(key)) + ".bin";
 }
 
 bool load_index(const std::string& cache_path, const FolderQuery& query, FolderIndex& index) {
-  std::vector<char> payload;
-  if (!read_payload(cache_path, payload)) return false;
-  RecordReader reader(payload);
+  std::string problem;
+  const auto file = SealedFile::open(cache_path, kFolderIndexKind, problem);
+  if (!file) return false;
+  RecordReader reader(file->table());
   std::string key;
   std::vector<std::string> stamp_paths;
   std::vector<uint64_t> inodes;
@@ -176,10 +136,13 @@ bool save_index(const std::string& cache_path, const FolderQuery& query,
   put_remarks(scanned.index.left_out, writer);
   put_remarks(scanned.index.beside, writer);
   put_remarks(scanned.index.two_labels, writer);
-  CacheHeader header;
-  header.payload_bytes = writer.bytes().size();
-  header.checksum = XXH3_64bits(writer.bytes().data(), writer.bytes().size());
-  return write_cache(cache_path, header, writer.bytes());
+  try {
+    SealedWriter file(cache_path, kFolderIndexKind);
+    file.finish(scanned.index.names.size(), {writer.bytes().data(), writer.bytes().size()});
+    return true;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
 }
 
 }  // namespace stoker

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <cstring>
-#include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -40,7 +40,7 @@ class RecordWriter {
 class RecordReader {
  public:
   // `bytes` outlive this.
-  explicit RecordReader(std::span<const char> bytes) : bytes_(bytes) {}
+  explicit RecordReader(std::string_view bytes) : bytes_(bytes) {}
   // Each get() returns false if the bytes end before that.
   template <typename T>
   bool get(std::vector<T>& values) {
@@ -73,7 +73,7 @@ class RecordReader {
   bool at_end() const { return at_ == bytes_.size(); }
 
  private:
-  const std::span<const char> bytes_;
+  const std::string_view bytes_;
   size_t at_ = 0;
 };
 

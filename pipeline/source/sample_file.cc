@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,10 +22,6 @@ namespace {
 constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
 }  // namespace
-
-Descriptor::~Descriptor() {
-  if (value_ >= 0) close(value_);
-}
 
 int open_sample_file(int folder, const char* path) { return openat(folder, path, kOpenFlags); }
 
@@ -100,25 +95,6 @@ bool read_file_pieces(int folder, const char* path, const FileStamp& stamp,
     return waits ? read_piece(file.get(), piece.offset, piece.out) == std::ssize(piece.out)
                  : read_piece_cached(file.get(), piece.offset, piece.out);
   });
-}
-
-int64_t read_piece(int descriptor, int64_t offset, std::span<uint8_t> out) {
-  size_t done = 0;
-  while (done < out.size()) {
-    const ssize_t count = pread(descriptor, out.data() + done, out.size() - done,
-                                offset + static_cast<int64_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return -1;
-    if (count == 0) break;
-    done += static_cast<size_t>(count);
-  }
-  return static_cast<int64_t>(done);
-}
-
-// preadv2(2) with RWF_NOWAIT fails instead of waiting for storage.
-bool read_piece_cached(int descriptor, int64_t offset, std::span<uint8_t> out) {
-  const iovec whole{out.data(), out.size()};
-  return preadv2(descriptor, &whole, 1, offset, RWF_NOWAIT) == std::ssize(out);
 }
 
 }  // namespace stoker

@@ -7,23 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/files/read_piece.h"
 #include "pipeline/source.h"
 
 namespace stoker {
 
 inline constexpr int64_t kMaxSampleBytes = int64_t{1} << 30;  // exceeds any photograph
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor();
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-
- private:
-  const int value_;
-};
 
 // Opens a path, relative to the folder that `folder` is open on. Returns -1 with errno on failure.
 int open_sample_file(int folder, const char* path);
@@ -48,10 +37,5 @@ FileStamp sample_file_stamp(int folder, const char* path);
 // As Source::read_pieces(). The kernel is told to read nothing but the pieces.
 bool read_file_pieces(int folder, const char* path, const FileStamp& stamp,
                       std::span<const BytePiece> pieces, MayWait may_wait);
-
-// Fills `out` from `offset` on. Returns how many bytes there were, -1 with errno on failure.
-int64_t read_piece(int descriptor, int64_t offset, std::span<uint8_t> out);
-// Returns true if all of `out` was filled from memory.
-bool read_piece_cached(int descriptor, int64_t offset, std::span<uint8_t> out);
 
 }  // namespace stoker

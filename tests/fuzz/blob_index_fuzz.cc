@@ -1,28 +1,17 @@
 // The index of a data set in blobs. The seal of its table is corrected first (it guards against
 // accidents, not against forgery): what BlobIndex accepts then must be safe to use.
-#include <xxhash.h>
-
 #include <cstdlib>
-#include <cstring>
 #include <string>
 
 #include "pipeline/source/blob/blob_index.h"
+#include "tests/support/sealed_again.h"
 #include "tests/support/temp_folder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
   static const TempFolder folder;
-  std::string file(reinterpret_cast<const char*>(data), size);
-  BlobIndexHeader header;
-  if (size >= sizeof header) {
-    std::memcpy(&header, file.data(), sizeof header);
-    if (header.table_at <= size) {
-      header.table_bytes = size - header.table_at;
-      header.seal = blob_table_seal(header, {file.data() + header.table_at, header.table_bytes});
-      std::memcpy(file.data(), &header, sizeof header);
-    }
-  }
-  const auto index = BlobIndex::open(folder.write("index", file));
+  const auto index = BlobIndex::open(
+      folder.write("index", sealed_again({reinterpret_cast<const char*>(data), size})));
   if (index == nullptr) return 0;
   uint64_t sum = 0;
   const SampleId step = index->size() / 1000 + 1;

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/receipt/receipt.h"
-#include "pipeline/seek_index/writer.h"
+#include "pipeline/seek_index/file.h"
 #include "pipeline/source/blob/index_writer.h"
 #include "pipeline/source/folder_index.h"
 #include "tests/fuzz/fuzz_parts.h"

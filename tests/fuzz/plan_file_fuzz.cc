@@ -4,22 +4,15 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/support/sealed_again.h"
 #include "tests/support/temp_folder.h"
-#include "train/checkpoint/checksum.h"
 #include "train/cuda/plan_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
   static const TempFolder folder;
-  std::string file(reinterpret_cast<const char*>(data), size);
-  // The layout that train/cuda/plan_file.cc writes: title, version, seal; then the lines.
-  const size_t end = file.find('\n');
-  const std::string title = "stoker conv plans 1 ";
-  if (end != std::string::npos && file.starts_with(title)) {
-    const std::string lines = file.substr(end + 1);
-    file = title + to_hex(fnv1a(lines)) + '\n' + lines;
-  }
-  const std::string path = folder.write("plans", file);
+  const std::string path =
+      folder.write("plans", sealed_again({reinterpret_cast<const char*>(data), size}));
   for (const PlanLine& line : read_plan_file(path).lines) {
     if (line.question.find_first_of("\n\t") != std::string::npos) std::abort();
     if (line.answer.find('\n') != std::string::npos) std::abort();

@@ -129,7 +129,7 @@ TEST_F(BlobCacheTest, ADamagedSegmentMakesItsSamplesBad) {
   const std::string index = cached()[0];
   {
     std::fstream file(index, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(sizeof(BlobIndexHeader) + 24 * 100 + 3);
+    file.seekp(sizeof(SealedHeader) + 24 * 100 + 3);
     file.put(0x55);
   }
   const auto source = open();

@@ -13,6 +13,7 @@
 
 #include "pipeline/source/blob/index_writer.h"
 #include "pipeline/source/blob/sample_collector.h"
+#include "tests/support/sealed_again.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker {
@@ -47,14 +48,11 @@ class ForgedIndex : public ::testing::Test {
     return accepts(to_bytes(table));
   }
   bool accepts(const std::vector<char>& bytes) const {
-    BlobIndexHeader header;
+    SealedHeader header;
     std::memcpy(&header, honest_.data(), sizeof header);
-    std::string file = honest_.substr(0, header.table_at);
-    header.table_bytes = bytes.size();
-    header.seal = blob_table_seal(header, bytes);
-    std::memcpy(file.data(), &header, sizeof header);
-    return BlobIndex::open(
-               folder_.write("forged", file + std::string(bytes.begin(), bytes.end()))) != nullptr;
+    const std::string forged =
+        honest_.substr(0, header.table_at) + std::string(bytes.begin(), bytes.end());
+    return BlobIndex::open(folder_.write("forged", sealed_again(forged))) != nullptr;
   }
 
   const TempFolder folder_;

@@ -319,7 +319,7 @@ TEST(BlobTargets, ADamagedIndexGivesZeros) {
   open_source(path, options);
   const std::string index = fs::directory_iterator(options.cache_dir)->path().string();
   std::fstream file(index, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(sizeof(BlobIndexHeader) + 3);
+  file.seekp(sizeof(SealedHeader) + 3);
   file.put(0x55);
   file.close();
   const auto source = open_source(path, options);

@@ -18,7 +18,7 @@
 #include "decode/jpeg/seek_index.h"
 #include "pipeline/cache/decoded_samples.h"
 #include "pipeline/files/durable_file.h"
-#include "pipeline/seek_index/writer.h"
+#include "pipeline/seek_index/file.h"
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/blob/index_writer.h"
 #include "pipeline/source/blob/sample_cache.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "decode/jpeg/seek_index.h"
-#include "pipeline/seek_index/writer.h"
+#include "pipeline/seek_index/file.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
 

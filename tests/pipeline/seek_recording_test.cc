@@ -12,7 +12,6 @@
 #include "pipeline/seek_index/file.h"
 #include "pipeline/seek_index/indexes.h"
 #include "pipeline/seek_index/recorded.h"
-#include "pipeline/seek_index/writer.h"
 #include "pipeline/source/forwarding_source.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/pipeline/loader_support.h"
@@ -156,7 +155,7 @@ TEST_F(SeekRecordingTest, AStaleIndexIsMadeAnew) {
 
 // A file of an older version is replaced.
 TEST_F(SeekRecordingTest, AnOlderFileIsReplaced) {
-  SeekFileHeader old;
+  SealedHeader old(kSeekFileKind);
   old.version = 1;
   std::filesystem::create_directories(std::filesystem::path(path()).parent_path());
   folder_.write(std::filesystem::relative(path(), folder_.path()).string(),

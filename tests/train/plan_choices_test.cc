@@ -59,7 +59,7 @@ class PlanChoicesTest : public ::testing::Test {
   }
 
   const TempFolder folder_;
-  const std::string path_ = folder_.path() + "/cache/conv-plans.txt";
+  const std::string path_ = folder_.path() + "/cache/conv-plans.bin";
   std::vector<std::string> said_;
 };
 
@@ -162,8 +162,8 @@ TEST_F(PlanChoicesTest, ADamagedFileIsSaidAndReplaced) {
 TEST_F(PlanChoicesTest, AFolderThatCannotBeWrittenIsSaidOnce) {
   FakeGpu gpu;
   folder_.write("file");
-  for (const std::string& path : {folder_.path() + "/file/conv-plans.txt",  // the parent is a file
-                                  std::string("/proc/conv-plans.txt")}) {
+  for (const std::string& path : {folder_.path() + "/file/conv-plans.bin",  // the parent is a file
+                                  std::string("/proc/conv-plans.bin")}) {
     said_.clear();
     PlanChoices choices = open(path);
     for (int i = 0; i < 40; ++i) {
@@ -198,7 +198,7 @@ TEST_F(PlanChoicesTest, AnotherPlansFileIsNotTaken) {
 }
 
 TEST_F(PlanChoicesTest, ACompiledPlanThatCannotBeKeptIsSaidOnce) {
-  PlanChoices choices = open("/proc/conv-plans.txt");
+  PlanChoices choices = open("/proc/conv-plans.bin");
   for (int i = 0; i < 3; ++i) choices.keep_compiled("stem", "eng3", "plan");
   EXPECT_THAT(said_, ElementsAre(HasSubstr("not kept")));
 }

@@ -1,7 +1,7 @@
-// The plan cache: the fastest plan of each convolution, as lines of text in one file with a
-// checksum that all processes of a user share. The file is optional: plans that cannot be read are
-// timed again. Owner: PlanChoices. One thread; other processes may read and write the same file.
-// Independent of GPUs.
+// The plan cache: the fastest plan of each convolution, as lines of text in one sealed file
+// (pipeline/files/sealed_file.h) that all processes of a user share. The file is optional: plans
+// that cannot be read are timed again. Owner: PlanChoices. One thread; other processes may read and
+// write the same file. Independent of GPUs.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,7 @@ struct PlanLine {
   bool operator==(const PlanLine&) const = default;
 };
 
-// Lines, oldest first. `problem` is empty, or says why there are no lines although there is a file:
-// "damaged", "damaged or of another version", or the system's error.
+// Lines, oldest first. `problem` is empty, or says why there are no lines although there is a file.
 struct PlanLines {
   std::vector<PlanLine> lines;
   std::string problem;
@@ -33,7 +32,7 @@ constexpr size_t kMaxPlanLines = 4096;  // a net has some 60; about 1 MB
 void add_plan_lines(const std::string& path, const std::vector<PlanLine>& lines);
 
 // Returns the plan itself in cuDNN's text form, with its compiled kernel, for plans that take long
-// to make. Each is stored in a separate file with a checksum, next to the plan cache at `path`.
+// to make. Each is stored in a separate sealed file, next to the plan cache at `path`.
 // Returns nothing if there is no file, or it is damaged or belongs to another line.
 std::optional<std::string> read_compiled_plan(const std::string& path, const PlanLine& line);
 // Throws std::runtime_error.

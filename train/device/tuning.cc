@@ -6,7 +6,7 @@ namespace stoker {
 
 std::string default_plan_cache() {
   const std::string folder = default_cache_folder();
-  return folder.empty() ? "" : folder + "/conv-plans.txt";
+  return folder.empty() ? "" : folder + "/conv-plans.bin";
 }
 
 }  // namespace stoker

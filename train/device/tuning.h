@@ -7,7 +7,7 @@
 
 namespace stoker {
 
-// conv-plans.txt in the cache folder; "" if there is no such folder.
+// conv-plans.bin in the cache folder; "" if there is no such folder.
 std::string default_plan_cache();
 
 struct DeviceTuning {

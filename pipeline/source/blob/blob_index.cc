@@ -1,18 +1,12 @@
 #include "pipeline/source/blob/blob_index.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <stdexcept>
 
 #include "pipeline/source/record_bytes.h"
-#include "pipeline/source/sample_file.h"
 
 namespace stoker {
 namespace {
@@ -77,7 +71,7 @@ bool get_columns(RecordReader& in, std::vector<TargetColumn>& columns) {
   return extent == extents.end();
 }
 
-bool from_bytes(std::span<const char> bytes, BlobTable& table) {
+bool from_bytes(std::string_view bytes, BlobTable& table) {
   RecordReader in(bytes);
   std::vector<uint64_t> digests;
   const bool read = in.get(table.key) && in.get(table.blobs) && in.get(table.stamps) &&
@@ -116,39 +110,16 @@ std::vector<char> to_bytes(const BlobTable& table) {
   return out.bytes();
 }
 
-uint64_t blob_table_seal(const BlobIndexHeader& header, std::span<const char> table) {
-  const uint64_t fields = XXH3_64bits(&header, offsetof(BlobIndexHeader, seal));
-  return XXH3_64bits_withSeed(table.data(), table.size(), fields);
-}
-
 std::unique_ptr<BlobIndex> BlobIndex::open(const std::string& path) {
-  const Descriptor file(open_sample_file(AT_FDCWD, path.c_str()));
-  struct stat status;
-  if (file.get() < 0 || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_size < static_cast<off_t>(sizeof(BlobIndexHeader))) {
-    return nullptr;
-  }
-  const auto bytes = static_cast<size_t>(status.st_size);
-  void* const memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
-  if (memory == MAP_FAILED) return nullptr;
-  std::unique_ptr<BlobIndex> index(new BlobIndex(path, {static_cast<const char*>(memory), bytes}));
+  std::string problem;
+  auto file = SealedFile::open(path, kBlobIndexKind, problem);
+  if (!file) return nullptr;
+  std::unique_ptr<BlobIndex> index(new BlobIndex(path, std::move(file)));
   return index->load() ? std::move(index) : nullptr;
 }
 
-BlobIndex::~BlobIndex() { munmap(const_cast<char*>(file_.data()), file_.size()); }
-
 bool BlobIndex::load() {
-  BlobIndexHeader header;
-  const BlobIndexHeader expected;
-  std::memcpy(&header, file_.data(), sizeof header);
-  if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 ||
-      header.version != expected.version || header.byte_order != expected.byte_order ||
-      header.table_at < sizeof header || header.table_at > file_.size() ||
-      header.table_bytes != file_.size() - header.table_at) {
-    return false;
-  }
-  const auto table = file_.subspan(header.table_at);
-  if (blob_table_seal(header, table) != header.seal || !from_bytes(table, table_)) return false;
+  if (file_.empty() || !from_bytes(sealed_->table(), table_)) return false;
   target_bytes_ = table_.target_bytes();
   if (!is_sound()) return false;
   for (const BlobSegment& segment : table_.segments) {

@@ -1,9 +1,11 @@
 // The index of a data set in blobs (files that hold many samples): where each sample's bytes are,
-// its label and its name. One file, made by index_writer.h, mapped here; a sample costs no memory
+// its label and its name. It is made by index_writer.h and mapped here; a sample costs no memory
 // until it is looked up, and then 24 bytes and its name, in pages that the system may drop again.
 //
-//   header    magic, version, byte order, place and seal of the table
-//   segments  one after another, each of at most 8,192 samples of one blob: 24 bytes per sample,
+// A sealed file (pipeline/files/sealed_file.h):
+//
+//   body      segments, one after another, each of at most 8,192 samples of one blob: 24 bytes per
+//   sample,
 //             then the samples' names, each ended by a NUL, then their targets: for each sample the
 //             values of all columns, one behind the other, without padding
 //   table     blobs, segments, class names, notes, columns of targets
@@ -21,8 +23,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "pipeline/files/sealed_file.h"
 #include "pipeline/source.h"
 #include "pipeline/source/file_stamp.h"
 #include "pipeline/source/format/sample_sink.h"
@@ -76,23 +80,14 @@ struct BlobTable {
   int64_t target_bytes() const;  // of one sample
 };
 
-struct BlobIndexHeader {
-  char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 'b', 'i'};
-  uint32_t version = 2;
-  uint32_t byte_order = 0x01020304;
-  uint64_t table_at = 0;  // the table ends the file
-  uint64_t table_bytes = 0;
-  uint64_t seal = 0;  // XXH3 of the table, seeded with XXH3 of the fields above
-};
+inline constexpr SealedKind kBlobIndexKind{"stokerbi", 3, uint64_t{1} << 40};
 
 std::vector<char> to_bytes(const BlobTable& table);
-uint64_t blob_table_seal(const BlobIndexHeader& header, std::span<const char> table);
 
 class BlobIndex {
  public:
   // Returns nullptr if there is no such file, or it is damaged or of another version.
   static std::unique_ptr<BlobIndex> open(const std::string& path);
-  ~BlobIndex();
   BlobIndex(const BlobIndex&) = delete;
   BlobIndex& operator=(const BlobIndex&) = delete;
 
@@ -112,7 +107,8 @@ class BlobIndex {
   std::string_view name(const Found& found) const;
 
  private:
-  BlobIndex(const std::string& path, std::span<const char> file) : path_(path), file_(file) {}
+  BlobIndex(const std::string& path, std::unique_ptr<SealedFile> file)
+      : path_(path), sealed_(std::move(file)), file_(sealed_->map()) {}
   bool load();
   bool is_sound() const;
   bool is_sealed(size_t segment) const;
@@ -120,7 +116,8 @@ class BlobIndex {
   int64_t bytes_of(const BlobSegment& segment) const;
 
   const std::string path_;
-  const std::span<const char> file_;  // the mapping
+  const std::unique_ptr<SealedFile> sealed_;
+  const std::span<const char> file_;  // its mapping
   BlobTable table_;
   int64_t size_ = 0;
   int64_t target_bytes_ = 0;        // of one sample

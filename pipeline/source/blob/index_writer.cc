@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kIndexPendingBytes = 1 << 20;
+constexpr size_t kIndexCopyBytes = 1 << 20;
 
 // The list of samples in one number: where they are, their labels and names.
 uint64_t fingerprint_of(const BlobTable& table) {
@@ -83,29 +83,17 @@ void BlobIndexWriter::add_segment(int64_t blob, int64_t first_row,
                        .first_id = samples_,
                        .first_row = first_row,
                        .samples = std::ssize(entries),
-                       .at = static_cast<int64_t>(end_ + pending_.size()),
+                       .at = static_cast<int64_t>(file_.end()),
                        .name_bytes = std::ssize(names),
                        .seal = 0});
   samples_ += std::ssize(entries);
   const uint32_t names_begin = names.empty() ? 0 : entries.front().first;
   for (BlobEntry entry : entries) {
     entry.first -= names_begin;
-    write(&entry, sizeof entry);
+    file_.append(&entry, sizeof entry);
   }
-  write(names.data(), names.size());
-  write(targets.data(), targets.size());
-}
-
-void BlobIndexWriter::write(const void* data, size_t bytes) {
-  const char* first = static_cast<const char*>(data);
-  pending_.insert(pending_.end(), first, first + bytes);
-  if (pending_.size() >= kIndexPendingBytes) flush();
-}
-
-void BlobIndexWriter::flush() {
-  file_.write_at(end_, {pending_.data(), pending_.size()});
-  end_ += pending_.size();
-  pending_.clear();
+  file_.append(names.data(), names.size());
+  file_.append(targets.data(), targets.size());
 }
 
 void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> new_labels) {
@@ -135,36 +123,28 @@ void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> n
 }
 
 void BlobIndexWriter::write_part(const std::string& path, int64_t samples, BlobTable table) {
-  flush();
   BlobIndexWriter part(path);
   part.segments_ = segments_;
   std::erase_if(part.segments_, [&](const auto& each) { return each.first_id >= samples; });
   part.samples_ = samples;
   const bool is_all = part.segments_.size() == segments_.size();
-  const uint64_t end = is_all ? end_ : static_cast<uint64_t>(segments_[part.segments_.size()].at);
+  const uint64_t end =
+      is_all ? file_.end() : static_cast<uint64_t>(segments_[part.segments_.size()].at);
   std::vector<char> piece;
-  while (part.end_ < end) {
-    piece.resize(std::min<size_t>(kIndexPendingBytes, end - part.end_));
-    file_.read_at(part.end_, piece);
-    part.file_.write_at(part.end_, {piece.data(), piece.size()});
-    part.end_ += piece.size();
+  while (part.file_.end() < end) {
+    piece.resize(std::min<size_t>(kIndexCopyBytes, end - part.file_.end()));
+    file_.read_at(part.file_.end(), piece);
+    part.file_.append(piece.data(), piece.size());
   }
   part.finish(std::move(table), {});
 }
 
 void BlobIndexWriter::finish(BlobTable table, std::span<const int32_t> new_labels) {
-  flush();
   table.segments = std::move(segments_);
   seal_segments(table, new_labels);
   table.fingerprint = fingerprint_of(table);
   const std::vector<char> bytes = to_bytes(table);
-  BlobIndexHeader header;
-  header.table_at = end_;
-  header.table_bytes = bytes.size();
-  header.seal = blob_table_seal(header, bytes);
-  file_.write_at(end_, {bytes.data(), bytes.size()});
-  file_.write_at(0, {reinterpret_cast<const char*>(&header), sizeof header});
-  file_.finish();
+  file_.finish(static_cast<uint64_t>(samples_), {bytes.data(), bytes.size()});
 }
 
 }  // namespace stoker

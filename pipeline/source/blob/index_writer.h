@@ -10,14 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/files/durable_file.h"
+#include "pipeline/files/sealed_file.h"
 #include "pipeline/source/blob/blob_index.h"
 
 namespace stoker {
 
 class BlobIndexWriter {
  public:
-  explicit BlobIndexWriter(const std::string& path) : file_(path) {}
+  explicit BlobIndexWriter(const std::string& path) : file_(path, kBlobIndexKind) {}
 
   // Adds samples of one blob, the next ones in order. In an entry with a name, `first` is the
   // name's place in `names`. `targets` has equally many bytes for each of them.
@@ -35,13 +35,9 @@ class BlobIndexWriter {
  private:
   void add_segment(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
                    std::string_view names, std::span<const std::byte> targets);
-  void write(const void* data, size_t bytes);
-  void flush();
   void seal_segments(BlobTable& table, std::span<const int32_t> new_labels);
 
-  ReplacedFile file_;
-  uint64_t end_ = sizeof(BlobIndexHeader);  // where pending_ will be written
-  std::vector<char> pending_;
+  SealedWriter file_;
   std::vector<BlobSegment> segments_;
   int64_t samples_ = 0;
 };

@@ -3,7 +3,7 @@
 // places, no lock and nothing to evict, and any number of processes use one cache at a time.
 //
 // FOLDER/DIGEST has a data set (its samples, their objects' versions, and their places there) as
-// SealedFiles: one sample's bytes behind the other's.
+// SealedPieces: one sample's bytes behind the other's.
 //
 // The samples stand in the order of a fixed permutation, and the first ones that fit are kept. So a
 // cache of another size has the same samples at the same places, as far as both reach: a larger one
@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/files/sealed_files.h"
+#include "pipeline/files/sealed_pieces.h"
 #include "pipeline/random/permutation.h"
 #include "pipeline/source.h"
 #include "pipeline/source/blob/stored_samples.h"
@@ -67,7 +67,7 @@ class SampleCache {
 
   const StoredSamples samples_;
   const Permutation order_;  // position to sample
-  SealedFiles files_;
+  SealedPieces files_;
   StoredBytes sizes_;
   std::vector<int64_t> places_;  // in the file, of each kNotedStride-th position
   std::atomic<int64_t> kept_bytes_ = 0;

@@ -20,19 +20,18 @@
 #include <span>
 #include <string>
 
-#include "pipeline/source.h"
-#include "pipeline/source/sample_file.h"
+#include "pipeline/files/read_piece.h"
 #include "staging/mutex.h"
 
 namespace stoker {
 
-class SealedFiles {
+class SealedPieces {
  public:
   // Makes the folder if it is not there. One whose `about` says something else, or is damaged,
   // begins anew.
-  SealedFiles(const std::string& folder, const std::string& about);
-  SealedFiles(const SealedFiles&) = delete;
-  SealedFiles& operator=(const SealedFiles&) = delete;
+  SealedPieces(const std::string& folder, const std::string& about);
+  SealedPieces(const SealedPieces&) = delete;
+  SealedPieces& operator=(const SealedPieces&) = delete;
 
   // Forgets the pieces from number `pieces` on, and what lies behind the first `bytes` bytes.
   void cut(int64_t pieces, int64_t bytes);

@@ -1,4 +1,4 @@
-#include "pipeline/files/sealed_files.h"
+#include "pipeline/files/sealed_pieces.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -40,7 +40,7 @@ int64_t largest_file() {
 
 }  // namespace
 
-SealedFiles::SealedFiles(const std::string& folder, const std::string& about)
+SealedPieces::SealedPieces(const std::string& folder, const std::string& about)
     : folder_(folder), largest_file_(largest_file()) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
@@ -53,7 +53,7 @@ SealedFiles::SealedFiles(const std::string& folder, const std::string& about)
   take_over(about);
 }
 
-void SealedFiles::open_file(const char* name, std::optional<Descriptor>& file) {
+void SealedPieces::open_file(const char* name, std::optional<Descriptor>& file) {
   const std::string path = folder_ + "/" + name;
   file.emplace(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (file->get() < 0) {
@@ -68,7 +68,7 @@ void SealedFiles::open_file(const char* name, std::optional<Descriptor>& file) {
   posix_fadvise(file->get(), 0, 0, POSIX_FADV_RANDOM);
 }
 
-void SealedFiles::take_over(const std::string& about) {
+void SealedPieces::take_over(const std::string& about) {
   const std::string path = folder_ + "/about";
   std::error_code ignored;
   const bool is_there = std::filesystem::exists(path, ignored);
@@ -89,7 +89,7 @@ void SealedFiles::take_over(const std::string& about) {
   }
 }
 
-void SealedFiles::cut(int64_t pieces, int64_t bytes) {
+void SealedPieces::cut(int64_t pieces, int64_t bytes) {
   if (!keeps_) return;
   const auto shorten = [&](const Descriptor& file, int64_t most) {
     struct stat status;
@@ -100,27 +100,27 @@ void SealedFiles::cut(int64_t pieces, int64_t bytes) {
   shorten(*bytes_file_, bytes);
 }
 
-void SealedFiles::read_seals(int64_t first, std::span<uint64_t> seals) const {
+void SealedPieces::read_seals(int64_t first, std::span<uint64_t> seals) const {
   const int64_t bytes = read_piece(seals_file_->get(), first * kSealBytes, bytes_in(seals));
   const int64_t whole = std::max<int64_t>(bytes, 0) / kSealBytes;
   std::ranges::fill(seals.subspan(static_cast<size_t>(whole)), 0);
 }
 
-bool SealedFiles::get(const Descriptor& file, int64_t offset, std::span<uint8_t> out,
-                      MayWait may_wait) {
+bool SealedPieces::get(const Descriptor& file, int64_t offset, std::span<uint8_t> out,
+                       MayWait may_wait) {
   return may_wait == MayWait::yes ? read_piece(file.get(), offset, out) == std::ssize(out)
                                   : read_piece_cached(file.get(), offset, out);
 }
 
-uint64_t SealedFiles::seal(int64_t number, MayWait may_wait) const {
+uint64_t SealedPieces::seal(int64_t number, MayWait may_wait) const {
   uint64_t seal = 0;
   const bool is_read =
       get(*seals_file_, number * kSealBytes, bytes_in(std::span(&seal, 1)), may_wait);
   return is_read ? seal : 0;
 }
 
-bool SealedFiles::read(int64_t number, uint64_t seal, int64_t offset, MayWait may_wait,
-                       std::span<uint8_t> out) const {
+bool SealedPieces::read(int64_t number, uint64_t seal, int64_t offset, MayWait may_wait,
+                        std::span<uint8_t> out) const {
   if (get(*bytes_file_, offset, out, may_wait) && seal_of_bytes(out) == seal) return true;
   if (may_wait == MayWait::yes && keeps_) {
     uint64_t none = 0;
@@ -129,15 +129,15 @@ bool SealedFiles::read(int64_t number, uint64_t seal, int64_t offset, MayWait ma
   return false;
 }
 
-bool SealedFiles::keep(int64_t number, int64_t offset, std::span<const uint8_t> bytes) {
+bool SealedPieces::keep(int64_t number, int64_t offset, std::span<const uint8_t> bytes) {
   uint64_t seal = seal_of_bytes(bytes);
   return put(*bytes_file_, offset, bytes) &&
          put(*seals_file_, number * kSealBytes, bytes_in(std::span(&seal, 1)));
 }
 
 // A write beyond the process's limit would be the end of the process (SIGXFSZ).
-bool SealedFiles::put(const Descriptor& file, int64_t offset,
-                      std::span<const uint8_t> bytes) const {
+bool SealedPieces::put(const Descriptor& file, int64_t offset,
+                       std::span<const uint8_t> bytes) const {
   if (offset > largest_file_ - std::ssize(bytes)) {
     stop_keeping("write", EFBIG);
     return false;
@@ -155,13 +155,13 @@ bool SealedFiles::put(const Descriptor& file, int64_t offset,
   return true;
 }
 
-void SealedFiles::stop_keeping(const char* what, int error) const {
+void SealedPieces::stop_keeping(const char* what, int error) const {
   const MutexLock lock(mutex_);
   keeps_ = false;
   if (problem_.empty()) problem_ = folder_ + ": " + what + ": " + std::strerror(error);
 }
 
-std::string SealedFiles::problem() const {
+std::string SealedPieces::problem() const {
   const MutexLock lock(mutex_);
   return problem_;
 }

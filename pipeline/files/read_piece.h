@@ -1,0 +1,29 @@
+// Reads pieces of open files. Threads: any. Errors: errno.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace stoker {
+
+enum class MayWait : bool { no, yes };  // for storage
+
+// A file descriptor that closes itself. Owner: the code that opened it.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor();
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  const int value_;
+};
+
+// Fills `out` from `offset` on. Returns how many bytes there were, -1 with errno on failure.
+int64_t read_piece(int descriptor, int64_t offset, std::span<uint8_t> out);
+// Returns true if all of `out` was filled from memory.
+bool read_piece_cached(int descriptor, int64_t offset, std::span<uint8_t> out);
+
+}  // namespace stoker
