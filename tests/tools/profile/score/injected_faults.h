@@ -1,0 +1,99 @@
+// Injects known faults into a feed, to score a profiler: sources and devices that are slower than
+// the ones that they wrap, and processes that take the cores. Owner: profile_score; what
+// they wrap outlives them. Threads: as what they wrap.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <vector>
+
+#include "pipeline/source.h"
+#include "staging/device.h"
+#include "staging/mutex.h"
+
+namespace stoker {
+
+struct SlowReads {
+  double latency_s = 0;   // of every read, no matter how many run at once
+  double slow_share = 0;  // of the samples; these take slow_latency_s instead
+  double slow_latency_s = 0;
+  double images_per_second = 0;  // > 0: the limit of the storage, for all threads together
+};
+
+// Reads `source` as if it were on storage with these SlowReads.
+class SlowSource final : public Source {
+ public:
+  SlowSource(const Source& source, const SlowReads& slow) : source_(source), slow_(slow) {}
+  int64_t size() const override { return source_.size(); }
+  int label(SampleId id) const override { return source_.label(id); }
+  std::string name(SampleId id) const override { return source_.name(id); }
+  // Empty, because no file can be evicted from the page cache.
+  const std::string& root() const override { return none_; }
+  const std::vector<std::string>& class_names() const override { return source_.class_names(); }
+  SampleEncoding encoding() const override { return source_.encoding(); }
+  Size raw_size() const override { return source_.raw_size(); }
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override;
+  uint64_t fingerprint() const override { return source_.fingerprint(); }
+
+ private:
+  const Source& source_;
+  const SlowReads slow_;
+  const std::string none_;
+  mutable Mutex mutex_;
+  mutable int64_t next_ns_ GUARDED_BY(mutex_) = 0;  // when the storage can begin another read
+};
+
+// Files in memory. Every `period`-th one is from `rare`: a few large pictures among small ones.
+class MixedSource final : public Source {
+ public:
+  MixedSource(std::vector<std::vector<uint8_t>> usual, std::vector<std::vector<uint8_t>> rare,
+              int64_t period);
+  int64_t size() const override { return 100'000; }
+  int label(SampleId id) const override { return static_cast<int>(id % 2); }
+  std::string name(SampleId id) const override { return std::to_string(id); }
+  const std::string& root() const override { return none_; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
+  Size raw_size() const override { return {}; }
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override;
+  uint64_t fingerprint() const override { return 1; }
+
+ private:
+  const std::vector<std::vector<uint8_t>> usual_, rare_;
+  const int64_t period_;
+  const std::string none_;
+  const std::vector<std::string> class_names_ = {"a", "b"};
+};
+
+// Makes a device whose memory the host cannot read, and whose copies take `copy_s` longer.
+std::unique_ptr<Device> make_slow_copy_device(double copy_s);
+
+// Processes that keep one core busy each, until this object is destroyed.
+class NoisyNeighbours {
+ public:
+  explicit NoisyNeighbours(int count);
+  ~NoisyNeighbours();
+  NoisyNeighbours(const NoisyNeighbours&) = delete;
+  NoisyNeighbours& operator=(const NoisyNeighbours&) = delete;
+
+ private:
+  std::vector<pid_t> processes_;
+};
+
+// Keeps the calling thread, and the threads that it starts, on the first `count` of its cores until
+// this object is destroyed; 0: all cores.
+class FewerCores {
+ public:
+  explicit FewerCores(int count);
+  ~FewerCores();
+  FewerCores(const FewerCores&) = delete;
+  FewerCores& operator=(const FewerCores&) = delete;
+
+ private:
+  std::vector<uint8_t> before_;  // a cpu_set_t
+};
+
+}  // namespace stoker
