@@ -1,7 +1,8 @@
-// A chart as one self-contained SVG that follows the reader's light or dark setting: lines over
-// numbers, or bars over categories, each with its interval. Values; any thread.
+// A chart: lines over numbers, or bars over categories, each with its interval. A report's JSON
+// holds it, and bench/report/plot draws it. Values; any thread.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,10 @@ struct PlotSeries {
 };
 
 struct Plot {
-  std::string name;  // of the file, before ".svg": "feed_workers"
+  std::string name;  // of the file, before its ending: "feed_workers"
   std::string title;
   std::string x_label, y_label;
-  std::vector<PlotSeries> series;  // at most six have different colours
+  std::vector<PlotSeries> series;
   // The names of x = 0, 1, ... If there are any, points are bars: those of one category stand side
   // by side in the order of the series, and an interval is a whisker on its bar.
   std::vector<std::string> categories;
@@ -33,12 +34,6 @@ struct Plot {
 void add_bar(Plot& plot, const std::string& category, const std::string& series,
              const PlotPoint& bar);
 
-// Draws the plot; y begins at 0. A picture with many bars is wider, and one with long names of
-// categories is higher. REQUIRES: at least one point; with categories, every x is the number of
-// one.
-std::string to_svg(const Plot& plot);
-
-// Returns the marks of an axis from 0 to `most` or a little more: 3 to 7 round numbers.
-std::vector<double> axis_marks(double most);
+nlohmann::ordered_json to_json(const Plot& plot);
 
 }  // namespace stoker

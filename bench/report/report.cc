@@ -59,9 +59,10 @@ Json to_json(const Report& report) {
   Json json = {{"schema", kReportSchema},     {"bench", report.bench},
                {"command", report.command},   {"machine", report.machine},
                {"settings", report.settings}, {"results", report.results}};
-  for (const char* list : {"figures", "tables", "notes"}) json[list] = Json::array();
+  for (const char* list : {"figures", "tables", "plots", "notes"}) json[list] = Json::array();
   for (const Figure& figure : report.figures) json["figures"].push_back(to_json(figure));
   for (const Table& table : report.tables) json["tables"].push_back(to_json(table));
+  for (const Plot& plot : report.plots) json["plots"].push_back(to_json(plot));
   for (const std::string& note : report.notes) json["notes"].push_back(note);
   return json;
 }
@@ -89,14 +90,12 @@ std::string to_markdown(const Table& table) {
   return text;
 }
 
-std::string to_markdown(const Report& report, const std::string& machine_line,
-                        const std::vector<std::string>& plot_files) {
+std::string to_markdown(const Report& report, const std::string& machine_line) {
   std::string text =
       fmt::format("# {}\n\n{}\n\n`{}`\n", report.bench, machine_line, report.command);
   for (const Table& table : report.tables) text += fmt::format("\n{}", to_markdown(table));
   if (!report.notes.empty()) text += "\n";
   for (const std::string& note : report.notes) text += fmt::format("- {}\n", note);
-  for (const std::string& file : plot_files) text += fmt::format("\n![{}]({})\n", file, file);
   return text;
 }
 

@@ -1,5 +1,5 @@
 // The result of a bench: figures with all their repeats, tables and plots for people, the machine
-// and the settings. It is written as JSON (README.md has the schema), Markdown and SVG. Values; any
+// and the settings. It is written as JSON (README.md has the schema) and Markdown. Values; any
 // thread.
 #pragma once
 
@@ -48,9 +48,8 @@ struct Report {
 inline constexpr int kReportSchema = 1;
 
 nlohmann::ordered_json to_json(const Report& report);
-// Writes the machine, tables and notes, and links to `plot_files`.
-std::string to_markdown(const Report& report, const std::string& machine_line,
-                        const std::vector<std::string>& plot_files = {});
+// Writes the machine, tables and notes.
+std::string to_markdown(const Report& report, const std::string& machine_line);
 
 // Writes aligned columns with a rule below the heads, which is readable in a terminal too.
 std::string to_markdown(const Table& table);

@@ -32,7 +32,9 @@ int count_of(const std::string& text, const std::string& all, const std::string&
 }  // namespace
 
 BenchOutput::BenchOutput(CLI::App& app) {
-  app.add_option("--out", out_, "Folder for JSON, Markdown and SVG (default: none)");
+  app.add_option(
+      "--out", out_,
+      "Folder for JSON and Markdown; bench/report/plot FILE.json draws its plots (default: none)");
   app.add_flag("--json", json_, "Print JSON instead of tables");
 }
 
@@ -53,14 +55,8 @@ void BenchOutput::finish(Report report) const {
   if (out_.empty()) return;
   const std::filesystem::path folder = out_;
   std::filesystem::create_directories(folder);
-  std::vector<std::string> plots;
-  for (const Plot& plot : report.plots) {
-    plots.push_back(plot.name + ".svg");
-    write_file(folder / plots.back(), to_svg(plot));
-  }
   write_file(folder / (report.bench + ".json"), json);
-  write_file(folder / (report.bench + ".md"),
-             to_markdown(report, machine_line(report.machine), plots));
+  write_file(folder / (report.bench + ".md"), to_markdown(report, machine_line(report.machine)));
 }
 
 std::vector<int> parse_counts(const std::string& text, const std::string& option) {

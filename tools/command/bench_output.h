@@ -24,7 +24,7 @@ class BenchOutput {
 
   // Records the command and the machine. Call it before the first measurement.
   void begin(const std::string& command, int argc, char** argv);
-  // Prints the report; with --out, writes OUT/NAME.json, NAME.md and an SVG file per plot.
+  // Prints the report; with --out, writes OUT/NAME.json and NAME.md.
   void finish(Report report) const;
   const nlohmann::ordered_json& machine() const { return machine_; }
 
