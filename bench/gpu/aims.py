@@ -2,9 +2,9 @@
 machine and one run."""
 import statistics
 
-from measure import failures, missing
-from steps_decode import DECODE, RESIZE, STOKER
+from runner import failures, missing
 from steps_engine import PLAIN, PLANS_CACHED
+from steps_train import DECODE, RESIZE, STOKER
 
 MLPERF_V4_PER_H200 = 7952  # images/s, ResNet-50 training, MLPerf Training v4.0, 8 x H200: 63,615 in all
 BEST_PUBLISHED_S = 1.99  # seconds to 94 % on CIFAR-10, on an A100

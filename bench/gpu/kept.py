@@ -2,7 +2,7 @@
 OUT/kept.tar.
 
 Each folder in it (stoker's plan choices, Inductor's kernels by mode) is packed separately. The
-smallest go into kept.tar first; those beyond LIMIT_MIB are left out and listed.
+smallest go into kept.tar first; those that do not fit LIMIT_MIB any more are left out and listed.
 """
 import io
 import os
@@ -20,10 +20,8 @@ def packed(folder):
     return data.getvalue()
 
 
-def files_of(folder):
-    """Returns {path: its state}, which changes when a file is added, replaced or removed."""
-    paths = [os.path.join(where, f) for where, _, files in os.walk(folder) for f in files]
-    return {path: (state.st_mtime_ns, state.st_size) for path, state in zip(paths, map(os.lstat, paths))}
+def bytes_of(folder):
+    return sum(os.lstat(os.path.join(where, f)).st_size for where, _, files in os.walk(folder) for f in files)
 
 
 class Kept:
@@ -32,7 +30,6 @@ class Kept:
     def __init__(self, root, out):
         self.root, self.archive = os.path.abspath(root), os.path.join(out, ARCHIVE)
         os.makedirs(self.root, exist_ok=True)
-        self.parts = {}  # {name: (its files, packed bytes)}
 
     def folder(self, name):
         """Returns the path of a kept folder, which is made if it is missing."""
@@ -58,23 +55,17 @@ class Kept:
     def save(self):
         """Replaces the archive atomically; returns {"mib", "folders", "left_out": {name: MiB}}."""
         left_out, total, taken = {}, 0, []
-        for name in sorted(os.listdir(self.root)):
-            files = files_of(os.path.join(self.root, name))
-            raw = sum(size for _, size in files.values())
-            if raw > MOST_RAW:
-                left_out[name] = raw / (1 << 20)
-                self.parts.pop(name, None)
-            elif files and (name not in self.parts or self.parts[name][0] != files):
-                self.parts[name] = (files, packed(os.path.join(self.root, name)))
+        sizes = {name: bytes_of(os.path.join(self.root, name)) for name in os.listdir(self.root)}
         with tarfile.open(self.archive + ".part", "w") as tar:
-            for name, (_, data) in sorted(self.parts.items(), key=lambda part: len(part[1][1])):
-                if total + len(data) > LIMIT_MIB << 20:
-                    left_out[name] = len(data) / (1 << 20)
-                    continue
-                member = tarfile.TarInfo(name + ".tar.gz")
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
-                taken.append(name)
-                total += len(data)
+            for name, size in sorted(sizes.items(), key=lambda pair: pair[1]):
+                data = packed(os.path.join(self.root, name)) if 0 < size <= MOST_RAW else b""
+                if size > MOST_RAW or total + len(data) > LIMIT_MIB << 20:
+                    left_out[name] = size / (1 << 20)
+                elif data:
+                    member = tarfile.TarInfo(name + ".tar.gz")
+                    member.size = len(data)
+                    tar.addfile(member, io.BytesIO(data))
+                    taken.append(name)
+                    total += len(data)
         os.replace(self.archive + ".part", self.archive)
         return {"mib": total / (1 << 20), "folders": taken, "left_out": left_out}

@@ -1,10 +1,8 @@
 """Describes the machine that the numbers were measured on."""
-import os
-import platform
 import shutil
 import subprocess
-import sys
-import time
+
+import measured_on
 
 
 def read(words):
@@ -16,14 +14,6 @@ def read(words):
     except subprocess.TimeoutExpired:
         return None
     return result.stdout.strip() if result.returncode == 0 else None
-
-
-def cpu_name():
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "unknown")
-    except OSError:
-        return platform.processor() or "unknown"
 
 
 def gpus():
@@ -39,8 +29,5 @@ def gpu_mib_used():
     return int(output.split()[0]) if output else None
 
 
-def describe():
-    return {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)), "gpus": gpus(),
-            "system": f"{platform.system()} {platform.release()}", "libc": " ".join(platform.libc_ver()),
-            "python": sys.version.split()[0],
-            "date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}
+def describe(commit):
+    return {**measured_on.describe("."), "commit": commit, "gpus": gpus()}

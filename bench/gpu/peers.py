@@ -3,8 +3,7 @@ others are timed."""
 import os
 
 import machine
-from measure import attempt, missing
-from runner import Conversation, Failed, NotRun
+from runner import Conversation, Failed, NotRun, attempt, missing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 

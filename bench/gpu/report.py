@@ -2,7 +2,7 @@
 import os
 
 from aims import aims_table
-from measure import missing
+from runner import missing
 
 
 def number(value):
@@ -37,46 +37,34 @@ def flat(result):
     return "; ".join(f"{k} {cell(v)}" for k, v in parts.items())
 
 
-def depth_lines(name, case):
-    if missing(case):
-        return [f"{name}: {missing(case)}", ""]
-    why = f" (the model {case['instead_of_the_model']})" if "instead_of_the_model" in case else ""
-    lines = [f"{name}: {case['batch']} samples of {case['size']} px; a step is {case['step']}{why}", "",
-             "| slots | idle gap per step, ms | longest | step, ms | images/s | host CPU per batch, µs | next() takes, µs |",
-             "|---|---|---|---|---|---|---|"]
-    lines += [f"| {d['slots']} | {d['gap_ms_median']:.3f} | {d['gap_ms_max']:.3f} | {d['step_ms']:.2f} | {d['images_per_second']:.0f} | "
-              f"{d['host_us_per_batch']:.1f} | {d['next_us_median']:.1f} |" for d in case["depths"]]
-    return lines + [""]
+def rows_lines(rows):
+    """Returns a table of dictionaries that have the same keys."""
+    return ["", "| " + " | ".join(rows[0]) + " |", "|---" * len(rows[0]) + "|", *("| " + " | ".join(map(cell, r.values())) + " |" for r in rows), ""]
 
 
-def text_lines(result):
-    """Returns what programs printed, unchanged."""
-    lines = []
-    for name, part in result.items():
-        lines += [f"{name}: {missing(part)}", ""] if missing(part) else [f"{name}:", "```", part["text"], "```", ""]
-    return lines
+def part_lines(name, part):
+    """Returns a named part of a result: what a program printed, figures with their tables, or one line of figures."""
+    if "text" in part and not missing(part):
+        return [f"{name}:", "```", part["text"], "```", ""]
+    tables = [value for value in part.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    lines = [f"- {name}: {flat({k: v for k, v in part.items() if v not in tables})}"]
+    return lines + [line for rows in tables for line in rows_lines(rows)]
 
 
 def step_lines(name, step):
     result = step["result"]
     lines = [f"## {name}", "", f"{step['what']} {step['seconds']:.0f} s, call {step['call'] + 1}.", ""]
-    if "not_run" in result or list(result) == ["failed"]:
-        return lines + [missing(result), ""]
-    if "failed" in result:
+    if missing(result):
         lines += [missing(result), ""]
-    parts = {k: v for k, v in result.items() if k != "failed"}
-    if name == "machine":
-        return lines + text_lines(parts)
-    if name == "staging":
-        return lines + [line for key, case in parts.items() for line in depth_lines(key, case)]
-    if all(isinstance(v, dict) for v in parts.values()):
-        return lines + ["| | |", "|---|---|"] + [f"| {k} | {flat(v)} |" for k, v in parts.items()] + [""]
-    return lines + [f"- {k}: {cell(v)}" for k, v in parts.items()] + [""]
+    for key, value in result.items():
+        if key not in ("failed", "not_run"):
+            lines += part_lines(key, value) if isinstance(value, dict) else [f"- {key}: {cell(value)}"]
+    return lines + [""]
 
 
 def call_lines(number, call):
     about = call["machine"]
-    return (f"{number}. {call['name']}: stoker {call['commit']}, {about['date']}; {about['cpu']}, {about['cores']} cores; "
+    return (f"{number}. stoker {about['commit']}, {about['date']}; {about['cpu']}, {about['cores']} cores; "
             f"{'; '.join(about['gpus']) or 'no GPU seen'}; {about['system']}; `{call['command']}`")
 
 

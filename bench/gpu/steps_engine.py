@@ -1,14 +1,13 @@
-"""Steps that measure the CUDA engine alone, with a batch that stays on the device: the first
-training steps, and where their time goes."""
+"""Steps that measure parts of the device's work alone: a training step on a batch that stays there, its kernels, staging slots, slices for
+replicas, the kernel that normalises."""
 import csv
 import os
 import re
 import shutil
 
-from measure import attempt
-from runner import Failed, NotRun, last_words
-from steps_machine import need_gpu
-from stoker_program import run_ours, run_ours_json
+from programs import program_bench, run_ours, run_ours_json
+from runner import Failed, NotRun, attempt, last_words
+from steps_correct import need_gpu
 
 PLAIN, PLANS_CACHED = "bf16", "bf16, plans cached"
 # The simplest step goes first: if it fails, the graphs, the plans and bf16 are not the reason.
@@ -134,3 +133,19 @@ def of_convolutions(kernels):
     """Returns the slowest convolutions. Nearly every kernel that is not ours is one of cuDNN's; the
     one linear layer of ResNet-50 is not among the slowest."""
     return [k for k in kernels if "stoker::" not in k[0]][:CONVOLUTIONS]
+
+
+def staging(check, timeout):
+    """k = 0 to 3 slots: the idle gap between steps, images/s, and what a batch costs the host."""
+    end = check.clock() + timeout
+    return {name: attempt(program_bench, check, end - check.clock(), "depth", options) for name, options in check.scale["staging"].items()}
+
+
+def slicing(check, timeout):
+    """A batch for N replicas, sliced on the host or on the device: bytes and milliseconds."""
+    return program_bench(check, timeout, "slice", check.scale["slicing"])
+
+
+def normalise(check, timeout):
+    """The kernel that turns bytes into the net's input: milliseconds per batch and GB/s, for each type and layout."""
+    return program_bench(check, timeout, "layout", check.scale["normalise"])

@@ -1,21 +1,22 @@
-"""Steps that measure training: stoker and the peers in turn, on the same machine and files."""
+"""Steps that measure training and decoding: stoker and its peers in turn, on the same machine and files."""
+import glob
 import os
 
-from measure import attempt, missing, summary
-from peers import Airbench, TorchResnet
-from runner import NotRun
-from stoker_train import train
+from peers import HERE, Airbench, Peer, TorchResnet
+from programs import run_ours_json, train
+from runner import Failed, NotRun, attempt, json_of, last_words, missing, run, summary
+from steps_correct import folder_of, need_gpu
 
 WARM_UP_SHARE = 0.75  # the share of the remaining time that each peer gets
 # The most seconds of a short run of airnet, so that one that hangs leaves time for the others.
 SHORT_RUN = 20
-
-
-def folder_of(check, kind):
-    result = check.results.get("data", {}).get(kind)
-    if missing(result):
-        raise NotRun(f"no {kind}: {missing(result)}")
-    return result["folder"]
+STOKER = "stoker's feed, CPU"
+DECODE, RESIZE = "torchvision, nvJPEG, decode", "torchvision, nvJPEG, decode and resize"
+WHAT = {
+    STOKER: "a random crop decoded at the scale that it needs, resized, flipped, as bytes in host memory; all cores",
+    DECODE: "whole pictures to RGB bytes in GPU memory; no crop, no resizing",
+    RESIZE: "whole pictures, resized to the same size and stacked, in GPU memory",
+}
 
 
 class Runs:
@@ -83,10 +84,12 @@ def in_turn(check, case, peers, end):
     return runs.table(rates)
 
 
-def beside(check, timeout, peers):
-    """Warms the peers up one after the other, each within its share of the remaining time, and
+def beside(check, timeout, modes):
+    """Warms up a peer for each mode of torch.compile, one after the other, each within its share of the remaining time, and
     measures all in turn."""
+    folder_of(check, "pictures")
     case, end = check.scale["resnet50"], check.clock() + timeout
+    peers = {name: TorchResnet(check, case, mode) for name, mode in modes.items()}
     try:
         for peer in peers.values():
             peer.warm_up(WARM_UP_SHARE * (end - check.clock()))
@@ -99,16 +102,12 @@ def beside(check, timeout, peers):
 def resnet50(check, timeout):
     """ResNet-50 on synthetic data: stoker, PyTorch eager and PyTorch compiled, in turn. All peers
     stay in memory and idle."""
-    folder_of(check, "pictures")
-    case = check.scale["resnet50"]
-    return beside(check, timeout, {"PyTorch, eager": TorchResnet(check, case),
-                                   "PyTorch, compile (default)": TorchResnet(check, case, "default")})
+    return beside(check, timeout, {"PyTorch, eager": "none", "PyTorch, compile (default)": "default"})
 
 
 def autotune(check, timeout):
     """ResNet-50 on synthetic data: stoker and PyTorch compiled with max-autotune, in turn."""
-    folder_of(check, "pictures")
-    return beside(check, timeout, {"PyTorch, compile (max-autotune)": TorchResnet(check, check.scale["resnet50"], "max-autotune")})
+    return beside(check, timeout, {"PyTorch, compile (max-autotune)": "max-autotune"})
 
 
 def jpeg(check, timeout):
@@ -173,18 +172,22 @@ COSTS = [  # what, with, without
 ]
 
 
+def short_run(check, case, timeout, words, devices=None):
+    """Trains a few steps on CIFAR-10."""
+    base = ["--data", folder_of(check, "cifar"), "--model", case["model"], "--batch", str(case["batch"]), "--max-steps",
+            str(case["steps"]), "--log-interval", str(case["log_interval"]), "--limit-eval", str(case["batch"] // 2)]
+    return train(check, "short", [*base, *words], min(SHORT_RUN, timeout), case["skip_steps"], devices)
+
+
 def feeds(check, timeout):
     """The cost of the input and of the reduction: the same training without one of them, or with
     the reduction during the backward pass or after it. Two replicas share one device, which shows
     what their reduction costs, but no speed-up."""
     end, table, case = check.clock() + timeout, {}, check.scale["feeds"]
     two = f"{check.device}*2" if check.on_gpu else "cpu:2"
-    base = ["--data", folder_of(check, "cifar"), "--model", case["model"], "--batch", str(case["batch"]), "--max-steps",
-            str(case["steps"]), "--log-interval", str(case["log_interval"]), *case["words"]]
     for name, (replicas, extra) in FEEDS.items():
-        words = [*base, "--micro-batch", str(case["batch"] // replicas), *extra]
-        table[name] = attempt(train, check, "feeds", words, min(SHORT_RUN, end - check.clock()), case["skip_steps"],
-                              two if replicas == 2 else None)
+        words = ["--micro-batch", str(case["batch"] // replicas), *extra]
+        table[name] = attempt(short_run, check, case, end - check.clock(), words, two if replicas == 2 else None)
         if not missing(table[name]):
             table[name]["ms_per_step"] = 1e3 * case["batch"] / table[name]["images_per_second"]
     for what, whole, rest in COSTS:
@@ -195,11 +198,66 @@ def feeds(check, timeout):
 
 def slots(check, timeout):
     """Training with k = 0 to 3 slots."""
-    end, table = check.clock() + timeout, {}
-    case = check.scale["slots"]
-    for count in range(4):
-        words = ["--data", folder_of(check, "cifar"), "--model", case["model"], "--batch", str(case["batch"]),
-                 "--micro-batch", str(case["batch"]), "--max-steps", str(case["steps"]), "--log-interval",
-                 str(case["log_interval"]), "--slots", str(count), *case["words"]]
-        table[str(count)] = attempt(train, check, "slots", words, min(SHORT_RUN, end - check.clock()), case["skip_steps"])
-    return table
+    end, case = check.clock() + timeout, check.scale["feeds"]
+    words = ["--micro-batch", str(case["batch"]), "--slots"]
+    return {str(count): attempt(short_run, check, case, end - check.clock(), [*words, str(count)]) for count in range(4)}
+
+
+def decode(check, timeout):
+    """Decodes JPEG pictures from memory to pixels, in turn for the same time; what each side does
+    is listed beside it."""
+    end, case, runs = check.clock() + timeout, check.scale["decode"], Runs()
+    pictures = check.results.get("data", {}).get("pictures")
+    if missing(pictures):
+        raise Failed(f"no pictures: {missing(pictures)}")
+    cores = len(os.sched_getaffinity(0))
+    seconds = case["cpu_ms"] / 1000 / cores  # what stoker's feed takes for a measurement on all cores
+    peer = Peer(check, "torch_decode.py", ["--data", pictures["source"], "--device", "cuda" if check.on_gpu else "cpu", "--batch",
+                                           str(case["batch"]), "--size", str(case["size"])])
+    try:
+        peer.warm_up(end - check.clock())
+        for _ in range(case["rounds"]):
+            runs.add(STOKER, attempt(feed, check, end - check.clock(), case, pictures["source"], cores))
+            for name, word in ((DECODE, "decode"), (RESIZE, "resize")):
+                runs.add(name, attempt(peer.ask, f"{word} {seconds}", end - check.clock()))
+    finally:
+        peer.close()
+    return {name: {**result, "does": WHAT[name]} for name, result in runs.table(rates).items()}
+
+
+def feed(check, timeout, case, folder, cores):
+    """Runs `stoker bench feed` on all cores: a Loader whose batches are dropped."""
+    words = [check.layout.stoker, "bench", "feed", "--data", folder, "--in-memory", "--size", str(case["size"]), "--workers", str(cores),
+             "--batch", str(case["batch"]), "--ring-depth", "4", "--repeats", "1", "--cpu-ms", str(case["cpu_ms"]), "--json"]
+    return {"images_per_second": run_ours_json(check, words, timeout)["results"]["images_per_second"]}
+
+
+def python(check, timeout):
+    """The Python package on the GPU: its tensors are the host's, and images/s of a PyTorch training that it feeds, beside
+    torchvision's DataLoader."""
+    need_gpu(check)
+    end, pictures = check.clock() + timeout, folder_of(check, "pictures")
+    environment = {**os.environ, "PYTHONPATH": package_folder(check, timeout / 2), "PYTHONDONTWRITEBYTECODE": "1"}
+    words = [check.options.python, os.path.join(HERE, "torch_loader.py"), "--data", pictures]
+    code, output, _ = run(words, end - check.clock(), check.log, environment)
+    # If a part failed, the program ends with 1 after it has printed all figures, which name the part.
+    found = json_of("torch_loader.py", 0 if "\n{" in "\n" + output else code, output)
+    if "not_run" in found:
+        raise NotRun(found["not_run"])
+    return found
+
+
+def package_folder(check, timeout):
+    """Returns the folder to import stoker from: that of wheels, installed, or of a build."""
+    wheels = sorted(glob.glob(os.path.join(check.options.wheels or "", "*.whl"))) if check.options.wheels else []
+    if not wheels:
+        built = os.path.join(check.layout.root, "python")
+        if glob.glob(os.path.join(built, "stoker", "_core*")):
+            return built
+        raise NotRun("no Python package: --wheels DIR takes the wheels that tools/wheel --cuda makes")
+    folder = os.path.join(check.work, "site")
+    words = [check.options.python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-compile", "--upgrade", "--target", folder]
+    code, output, _ = run([*words, *wheels], timeout, check.log)
+    if code != 0:
+        raise Failed(f"pip ended with {code}: {last_words(output)}")
+    return folder

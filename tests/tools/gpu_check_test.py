@@ -14,19 +14,17 @@ import unittest
 
 from gpu_check_support import FAKE_STOKER, InFolder, load_tool, write_program  # isort: skip  (it adds the path of the others)
 
-import gtest_output
 import machine
-import measure
 import prepare_data
+import programs
 import progress
 import steps_engine
-import steps_machine
+import steps_correct
 import steps_train
-import stoker_train
 import torch_resnet
 from peers import Peer
-from runner import Conversation, Failed, NotRun, TimedOut, json_of, run
-from stoker_program import need_graphs
+from programs import need_graphs
+from runner import Conversation, Failed, NotRun, TimedOut, attempt, failures, json_of, run
 
 gpu_check = load_tool("gpu-check")
 
@@ -146,12 +144,12 @@ GTEST_END = """[==========] 3 tests from 2 test suites ran. (5 ms total)
 class Tests(WithCheck):
     def print_and(self, text, then, limit=60):
         self.program("cuda_engine_test", f"cat <<'END'\n{text}END\n{then}\n")
-        return measure.attempt(steps_machine.engine_tests, self.check_of(), limit)
+        return attempt(steps_correct.engine_tests, self.check_of(), limit)
 
     def test_every_test_of_the_output_counts_once(self):
-        found = gtest_output.summary(GTEST + GTEST_END)
+        found = programs.test_summary(GTEST + GTEST_END)
         self.assertEqual(found, {"tests": 3, "passed": 1, "failed_tests": ["Cuda/B.Fails/0"], "skipped_tests": ["A.Skips"]})
-        self.assertIsNone(gtest_output.summary("[==========] Running 0 tests from 0 test suites.\n"))
+        self.assertIsNone(programs.test_summary("[==========] Running 0 tests from 0 test suites.\n"))
 
     def test_a_program_that_times_out_keeps_its_results_and_names_the_test_that_ran(self):
         for limit in LIMITS:
@@ -167,7 +165,7 @@ class Tests(WithCheck):
 
     def test_failed_tests_are_failures(self):
         found = self.print_and(GTEST + GTEST_END, "exit 1")
-        self.assertEqual(measure.failures(found), ["Cuda/B.Fails/0 failed"])
+        self.assertEqual(failures(found), ["Cuda/B.Fails/0 failed"])
 
     def test_on_a_gpu_a_program_that_skips_most_has_failed(self):
         skipped = "".join(f"[ RUN      ] A.Skips{i}\n[  SKIPPED ] A.Skips{i} (0 ms)\n" for i in range(2))
@@ -198,7 +196,7 @@ class Graphs(WithCheck):
                          {"finite": False, "loss": None, "failed": "the loss is not finite"})
 
     def test_a_program_that_hangs_leaves_the_others_their_time(self):
-        for module, name in ((steps_engine, "FIRST_STEP_SECONDS"), (stoker_train, "LONGEST_RUN")):
+        for module, name in ((steps_engine, "FIRST_STEP_SECONDS"), (programs, "LONGEST_RUN")):
             self.addCleanup(setattr, module, name, getattr(module, name))
             setattr(module, name, 5)
         self.program("bench/cuda_step_bench", 'case "$*" in *fp32*) sleep 600 ;; esac\necho \'{"finite": true}\'\n')

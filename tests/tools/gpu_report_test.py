@@ -6,11 +6,11 @@ import unittest
 from gpu_check_support import InFolder  # isort: skip  (it adds the path of the others)
 
 import aims
-import measure
 import progress
 import report
 import steps_train
-from steps_decode import DECODE, RESIZE, STOKER
+from runner import failures, summary
+from steps_train import DECODE, RESIZE, STOKER
 
 TESTED = {"tests": 3, "passed": 3, "failed_tests": [], "skipped_tests": []}
 CORRECT, COMPILE, AUTOTUNE, FED, CIFAR, WAIT, START, STAGING, DECODING = range(9)
@@ -21,17 +21,17 @@ class Aims(unittest.TestCase):
         "device tests": TESTED, "engine tests": TESTED, "collective tests": TESTED, "sanitizer": TESTED,
         "models": {"resnet18": {"largest_difference": 1e-5}}, "exchanges": {"int8": {"largest_difference": 1e-5}},
         "first steps": {"bf16": {"start_seconds": 21.0}, "bf16, plans cached": {"start_seconds": 3.5}},
-        "resnet50": {"stoker": measure.summary([3976, 3980, 3970]), "PyTorch, eager": measure.summary([2500]),
-                     "PyTorch, compile (default)": measure.summary([3000])},
-        "autotune": {"stoker": measure.summary([3900]), "PyTorch, compile (max-autotune)": measure.summary([3100])},
-        "jpeg": {"stoker, fed": {**measure.summary([3960]), "feed_wait_share": 0.001},
-                 "stoker, synthetic": measure.summary([3970]), "PyTorch, DataLoader": measure.summary([1500])},
-        "cifar": {"stoker": {"seeds": 10, "feed_wait_share": measure.summary([0.002]), "train_seconds": measure.summary([1.5]),
-                             "top1": measure.summary([0.9055, 0.9075] * 5)},
-                  "airbench94": {"seeds": 10, "train_seconds": measure.summary([2.0]),
-                                 "top1_6_views": measure.summary([0.906, 0.908] * 5)}},
+        "resnet50": {"stoker": summary([3976, 3980, 3970]), "PyTorch, eager": summary([2500]),
+                     "PyTorch, compile (default)": summary([3000])},
+        "autotune": {"stoker": summary([3900]), "PyTorch, compile (max-autotune)": summary([3100])},
+        "jpeg": {"stoker, fed": {**summary([3960]), "feed_wait_share": 0.001},
+                 "stoker, synthetic": summary([3970]), "PyTorch, DataLoader": summary([1500])},
+        "cifar": {"stoker": {"seeds": 10, "feed_wait_share": summary([0.002]), "train_seconds": summary([1.5]),
+                             "top1": summary([0.9055, 0.9075] * 5)},
+                  "airbench94": {"seeds": 10, "train_seconds": summary([2.0]),
+                                 "top1_6_views": summary([0.906, 0.908] * 5)}},
         "staging": {"CIFAR-10": {"depths": [{"slots": 0, "host_us_per_batch": 99.0}, {"slots": 2, "host_us_per_batch": 7.0}]}},
-        "decode": {STOKER: measure.summary([9000]), DECODE: measure.summary([6000]), RESIZE: measure.summary([4500])},
+        "decode": {STOKER: summary([9000]), DECODE: summary([6000]), RESIZE: summary([4500])},
     }
 
     def verdicts(self, **changes):
@@ -54,12 +54,12 @@ class Aims(unittest.TestCase):
         def missed(step, **changes):
             return self.verdicts(**{step: {**self.GOOD[step.replace("_", " ")], **changes}})
 
-        self.assertEqual(missed("resnet50", stoker=measure.summary([3000]))[COMPILE], False)
-        self.assertEqual(missed("autotune", stoker=measure.summary([3500]))[AUTOTUNE], False)
+        self.assertEqual(missed("resnet50", stoker=summary([3000]))[COMPILE], False)
+        self.assertEqual(missed("autotune", stoker=summary([3500]))[AUTOTUNE], False)
         ours = self.GOOD["cifar"]["stoker"]
-        self.assertEqual(missed("cifar", stoker={**ours, "top1": measure.summary([0.90, 0.902] * 5)})[CIFAR], False)
+        self.assertEqual(missed("cifar", stoker={**ours, "top1": summary([0.90, 0.902] * 5)})[CIFAR], False)
         self.assertEqual(missed("cifar", stoker={**ours, "seeds": 4})[CIFAR], False)
-        waits = {**measure.summary([3000]), "feed_wait_share": 0.2}
+        waits = {**summary([3000]), "feed_wait_share": 0.2}
         verdicts = missed("jpeg", **{"stoker, fed": waits})
         self.assertEqual((verdicts[FED], verdicts[WAIT]), (False, False))
         self.assertEqual(missed("first_steps", **{"bf16, plans cached": {"start_seconds": 6.0}})[START], False)
@@ -92,7 +92,7 @@ class Aims(unittest.TestCase):
         table = runs.table(steps_train.rates)
         self.assertEqual((table["a"]["median"], table["a"]["a_round"]), (5.0, {"failed": "broke"}))
         self.assertEqual(table["b"], {"not_run": "no GPU"})
-        self.assertEqual(measure.failures(table), ["broke"])  # the call has failed
+        self.assertEqual(failures(table), ["broke"])  # the call has failed
         self.assertIn("a_round failed: broke", report.flat(table["a"]))
 
 
@@ -100,8 +100,8 @@ class Report(InFolder):
     def test_it_names_each_call_and_shows_what_a_failed_step_had_found(self):
         state = progress.Progress(self.folder, "cuda:0", "full")
         for commit, cores in (("abc", 16), ("def", 8)):
-            state.add_call(name="correct", command="gpu-check --next", commit=commit,
-                           machine={"date": "today", "cpu": "a CPU", "cores": cores, "gpus": ["an H100"], "system": "Linux"})
+            state.add_call(command="gpu-check --next",
+                           machine={"commit": commit, "date": "today", "cpu": "a CPU", "cores": cores, "gpus": ["an H100"], "system": "Linux"})
         state.begin("engine tests")
         state.end("engine tests", "Tests.", 90, 90, {**TESTED, "running": "A.Hangs", "failed": "took longer than 90 s in A.Hangs"})
         state.begin("machine")
@@ -109,9 +109,9 @@ class Report(InFolder):
         report.write(state, self.folder)
         with open(self.path("gpu-check.md"), encoding="utf-8") as file:
             text = file.read()
-        for line in ("1. correct: stoker abc, today; a CPU, 16 cores; an H100; Linux", "2. correct: stoker def", "Tests. 90 s, call 2.",
+        for line in ("1. stoker abc, today; a CPU, 16 cores; an H100; Linux", "2. stoker def", "Tests. 90 s, call 2.",
                      "failed: took longer than 90 s in A.Hangs", "- passed: 3", "- running: A.Hangs", "| H100 |",
-                     "stoker info: failed: broke"):
+                     "- stoker info: failed: broke"):
             self.assertIn(line, text)
 
 
