@@ -31,7 +31,7 @@ BETWEEN_GPUS = {
     "parameter-server:device": ["--reduce", "parameter-server:device"], "sync batch norm": ["--sync-batch-norm"],
     "bf16": ["--reduce", "all-reduce:nccl", "--grad-wire", "bf16"],
 }
-# What the CPU's replicas do in place of what only devices have.
+# The CPU's counterpart of what only devices have.
 ON_THE_CPU = {"all-reduce:device": "all-reduce:host", "all-reduce:nccl": "all-reduce:host", "parameter-server:device": "parameter-server:host"}
 
 

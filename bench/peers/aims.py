@@ -3,7 +3,7 @@
 from figures import ratio, samples_per_second, wall_ratio
 from measure import spread
 
-# Of torchvision's two participants this one does the same work: it returns uint8 samples, without
+# This one of torchvision's two participants does the same work: it returns uint8 samples, without
 # ToTensor and Normalize.
 PIL, MLX, STOCK, TURBOJPEG = "torchvision-pil-u8", "mlx-data", "stock-turbo", "turbojpeg"
 

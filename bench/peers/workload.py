@@ -118,9 +118,9 @@ class Workload:
             raise Unusable(f"{source}: no JPEGs below it")
         count = self.options.images * (10 if mode == "cifar" else 1)  # the images are small
         for number, path in enumerate(files[:: max(1, len(files) // count)][:count]):
-            place = target / path.parent.name
-            place.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, place / f"{number:05}-{path.name}")
+            folder = target / path.parent.name
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, folder / f"{number:05}-{path.name}")
         return target
 
     def _plan(self, mode, images, rounds):

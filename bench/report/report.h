@@ -35,7 +35,7 @@ struct Report {
   nlohmann::ordered_json machine = nlohmann::ordered_json::object();
   nlohmann::ordered_json settings = nlohmann::ordered_json::object();
   std::vector<Figure> figures;
-  // What the bench concludes, by name, for programs that read it.
+  // The bench's conclusions, by name, for programs that read it.
   nlohmann::ordered_json results = nlohmann::ordered_json::object();
   std::vector<Table> tables;
   std::vector<Plot> plots;

@@ -7,10 +7,10 @@ namespace stoker {
 namespace {
 
 double sorted_quantile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(place);
+  const double position = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(position);
   if (below + 1 >= sorted.size()) return sorted.back();
-  const double part = place - static_cast<double>(below);
+  const double part = position - static_cast<double>(below);
   return sorted[below] + part * (sorted[below + 1] - sorted[below]);
 }
 

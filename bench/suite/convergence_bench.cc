@@ -64,7 +64,7 @@ Recipe recipe_of(const ConvergenceOptions& options) {
     throw std::invalid_argument(fmt::format(
         "bench convergence: a batch of {} cannot be cut into {} equal parts", recipe.batch, most));
   }
-  // What batch norm sees together is the same on any number of devices.
+  // Batch norm sees the same samples together on any number of devices.
   int micro_batch = std::min(recipe.micro_batch_size, rows);
   while (rows % micro_batch != 0) --micro_batch;
   recipe.micro_batch_size = micro_batch;

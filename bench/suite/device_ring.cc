@@ -42,8 +42,8 @@ void DeviceRing::finish(int rank) {
 
 BufferRange DeviceRing::part(BufferRange range, int index) const {
   const auto ranks = static_cast<int64_t>(ranks_.size());
-  const int64_t place = (index % ranks + ranks) % ranks, count = range.end - range.begin;
-  return {range.begin + count * place / ranks, range.begin + count * (place + 1) / ranks};
+  const int64_t position = (index % ranks + ranks) % ranks, count = range.end - range.begin;
+  return {range.begin + count * position / ranks, range.begin + count * (position + 1) / ranks};
 }
 
 void DeviceRing::queue(BufferRange range) {

@@ -34,7 +34,7 @@ PartsAlone::PartsAlone(const FeedWork& work)
 
 PartsAlone::~PartsAlone() = default;
 
-// Calls row(worker, epoch, id, place in slabs_) for every row of the steps; each of n threads takes
+// Calls row(worker, epoch, id, row of slabs_) for every row of the steps; each of n threads takes
 // every n-th row.
 template <class Row>
 Spent PartsAlone::each_row(Step first, int64_t steps, const Row& row) {
@@ -64,10 +64,10 @@ Spent PartsAlone::read(Step first, int64_t steps) {
 Spent PartsAlone::read_and_decode(Step first, int64_t steps) {
   const Size size = work_.augment.output;
   const SampleEncoding encoding = work_.source.encoding();
-  const auto row = [&](Worker& worker, int64_t epoch, SampleId id, int64_t place) {
+  const auto row = [&](Worker& worker, int64_t epoch, SampleId id, int64_t slab_row) {
     std::span<const uint8_t> bytes;
     work_.source.read(id, worker.file, bytes);
-    const MutableImageView out{slabs_.data() + size_t{3} * place * size.width * size.height,
+    const MutableImageView out{slabs_.data() + size_t{3} * slab_row * size.width * size.height,
                                size.width, size.height, ptrdiff_t{3} * size.width};
     Size found;
     // A sample that cannot be decoded costs the Loader the same attempt.

@@ -1,5 +1,5 @@
-// What bench_feed() compares: the whole feeder, and its parts alone on the same samples. Threads:
-// one per object.
+// The sides that bench_feed() compares: the whole feeder, and its parts alone on the same samples.
+// Threads: one per object.
 #pragma once
 
 #include <cstdint>

@@ -180,7 +180,7 @@ Route route_between(const LinkMachine& machine, int from, int to) {
     route.memory += down.memory;
     return route;
   }
-  // What both share is above the switch or the root at which the bytes turn.
+  // The links that both share are above the switch or the root at which the bytes turn.
   Route route;
   const auto add = [&](const MachineGpu& own, const MachineGpu& other, bool down) {
     for (const int link : own.path) {

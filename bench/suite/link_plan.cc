@@ -171,8 +171,7 @@ void add_slots(const LinkMachine& machine, const LinkPlanDemand& demand, Report&
 }
 
 // Returns the largest batch that every GPU has memory for; -1: not known.
-int64_t largest_planned_batch(const LinkMachine& machine, const LinkPlanDemand& demand,
-                              SlicePlace place) {
+int64_t largest_planned_batch(const LinkMachine& machine, const LinkPlanDemand& demand, CutOn cut) {
   int64_t memory = 0;
   for (int gpu = 0; gpu < demand.counts.back(); ++gpu) {
     const int64_t own = machine.gpus[gpu].memory_bytes;
@@ -180,7 +179,7 @@ int64_t largest_planned_batch(const LinkMachine& machine, const LinkPlanDemand& 
   }
   if (demand.net == nullptr || memory == 0) return -1;
   // Where the whole batch comes to a GPU, its slots hold all of it.
-  const int parts = place == SlicePlace::host ? 1 : demand.counts.back();
+  const int parts = cut == CutOn::host ? 1 : demand.counts.back();
   return largest_gpu_batch(*demand.net, memory,
                            std::max(1, demand.schedule.slots) * parts * demand.row_bytes);
 }
@@ -199,11 +198,11 @@ void add_slices(const LinkMachine& machine, const LinkPlanDemand& demand, Report
   Table bytes{"Bytes over each link in a step, MB down / up", {"link"}, {}};
   Plot plot{
       "plan_slice", "Predicted images/s by where a batch is cut", "cut on", "images/s", {}, {}};
-  for (const auto& [name, place] : kSlicePlaces) {
+  for (const auto& [name, cut] : kCutOn) {
     ScheduleOptions options = demand.schedule;
-    options.slice = place;
+    options.slice = cut;
     const SchedulePrediction predicted = predict(machine, demand, demand.batch, options);
-    const int64_t largest = largest_planned_batch(machine, demand, place);
+    const int64_t largest = largest_planned_batch(machine, demand, cut);
     table.rows.push_back({name, significant(predicted.images_per_second),
                           milliseconds(predicted.gap_seconds),
                           largest < 0 ? "not known" : std::to_string(largest)});

@@ -1,4 +1,4 @@
-// What a model's training step asks of a machine: how many gradients the backward pass completes
+// The work of a model's training step: how many gradients the backward pass completes
 // when, and the largest batch in a GPU's memory. Pure functions; any thread. Errors:
 // std::invalid_argument for a net that makes no sense.
 #pragma once

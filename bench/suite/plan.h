@@ -9,7 +9,7 @@
 
 namespace stoker {
 
-// What one image costs, as bench_feed() measures it.
+// The cost of one image, as bench_feed() measures it.
 struct FeedCost {
   double cpu_ms = 0;  // CPU time of one core, for the whole feeder
   double cpu_ms_low = 0, cpu_ms_high = 0;

@@ -41,7 +41,7 @@ void check_prediction(const PredictOptions& options) {
 
 std::vector<Compared> predicted_settings(const PredictOptions& options) {
   std::vector<Compared> all;
-  const auto add = [&](int gpus, int slots, ReduceKind reduce, SlicePlace slice) {
+  const auto add = [&](int gpus, int slots, ReduceKind reduce, CutOn slice) {
     Compared compared;
     compared.options.gpus = gpus;
     compared.options.slots = slots;
@@ -54,14 +54,14 @@ std::vector<Compared> predicted_settings(const PredictOptions& options) {
   for (const int count : options.counts) {
     for (const ReduceKind reduce : {ReduceKind::none, ReduceKind::nccl, ReduceKind::host}) {
       if (count == 1 && reduce != ReduceKind::none) continue;  // there is nothing to sum
-      add(count, 2, reduce, SlicePlace::host);
+      add(count, 2, reduce, CutOn::host);
     }
   }
   const int most = options.counts.back();
   for (int slots = 0; slots <= kComparedSlots; ++slots) {
-    if (slots != 2) add(most, slots, ReduceKind::none, SlicePlace::host);
+    if (slots != 2) add(most, slots, ReduceKind::none, CutOn::host);
   }
-  if (most > 1) add(most, 2, ReduceKind::none, SlicePlace::each_device);
+  if (most > 1) add(most, 2, ReduceKind::none, CutOn::each_device);
   return all;
 }
 
@@ -82,22 +82,22 @@ void fill_predict_report(std::vector<Compared>& all, Report& report) {
     const double predicted = each.predicted.images_per_second;
     const double difference = (rate.median - predicted) / predicted;
     largest = std::max(largest, std::abs(difference));
-    const char *reduce = to_string(options.reduce), *place = to_string(options.slice);
-    table.rows.push_back({std::to_string(options.gpus), std::to_string(options.slots), reduce,
-                          place, with_interval(rate), significant(predicted),
+    const char *reduce = to_string(options.reduce), *cut = to_string(options.slice);
+    table.rows.push_back({std::to_string(options.gpus), std::to_string(options.slots), reduce, cut,
+                          with_interval(rate), significant(predicted),
                           fmt::format("{:+.1f} %", 100 * difference), with_interval(gap),
                           significant(1e3 * each.predicted.gap_seconds)});
     report.results["settings"].push_back({{"devices", options.gpus},
                                           {"slots", options.slots},
                                           {"reduction", reduce},
-                                          {"slice", place},
+                                          {"slice", cut},
                                           {"images_per_second", rate.median},
                                           {"predicted_images_per_second", predicted},
                                           {"difference", difference},
                                           {"gap_ms", gap.median},
                                           {"predicted_gap_ms", 1e3 * each.predicted.gap_seconds}});
     const std::string category =
-        fmt::format("{}, {}, {}, {}", options.gpus, options.slots, reduce, place);
+        fmt::format("{}, {}, {}, {}", options.gpus, options.slots, reduce, cut);
     add_bar(plot, category, "measured", plot_point(rate));
     add_bar(plot, category, "predicted", {0, predicted, predicted, predicted});
   }

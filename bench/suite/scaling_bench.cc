@@ -29,7 +29,7 @@ class StepClock final : public TrainObserver {
     cpu_.push_back(process_cpu_seconds());
   }
   const std::vector<double>& ends() const { return ends_; }
-  // Of `count` steps after the first `warmup`: the median length of one, and all together.
+  // The median length of a step, and of all together, for `count` steps after the first `warmup`.
   double median_seconds(int64_t warmup, int64_t count) const {
     std::vector<double> seconds;
     for (int64_t i = warmup; i < warmup + count; ++i) {

@@ -22,7 +22,7 @@ const char* name_of(FeedKind feed) {
   return "synthetic";
 }
 
-// What rows may differ in, besides devices and mode.
+// The settings in which rows may differ, besides devices and mode.
 enum class Dimension : uint8_t { model, size, samples, feed, strategy, count };
 
 constexpr int kDimensions = static_cast<int>(Dimension::count);
@@ -90,7 +90,8 @@ class RowNames {
     }
   }
   bool varies(Dimension dimension) const { return varies_[static_cast<int>(dimension)]; }
-  // What varies, without `except`, which the reader sees elsewhere; the strategy if nothing does.
+  // The settings that vary, without `except`, which the reader sees elsewhere; the strategy if
+  // nothing does.
   std::string name(const ScalingRow& row, Dimension except = Dimension::count) const {
     std::string text;
     for (int i = 0; i < kDimensions; ++i) {

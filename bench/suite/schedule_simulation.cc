@@ -19,8 +19,8 @@ namespace {
 constexpr int64_t kPieceBytes = int64_t{8} << 20;
 constexpr int64_t kFloatBytes = sizeof(float);
 constexpr int64_t kMaxBuckets = 1000;
-// What a server's update reads and writes per weight, beside the gradients: the weight and its
-// momentum, both ways.
+// The bytes that a server's update reads and writes per weight, beside the gradients: the weight
+// and its momentum, both ways.
 constexpr double kUpdateBytes = 4.0 * kFloatBytes;
 
 using Tasks = std::vector<int>;  // indices
@@ -137,7 +137,7 @@ class Schedule {
   }
 
  private:
-  // What a GPU has done: a task per step.
+  // The steps that a GPU has done: a task per step.
   struct Lane {
     Tasks feeds, copies, forwards, backwards, updates;
   };
@@ -190,7 +190,7 @@ class Schedule {
   // where GPUs cut it.
   void add_feed(int gpu, int step) {
     Lane& lane = lanes_[gpu];
-    if (options_.slice != SlicePlace::host && gpu > 0) {
+    if (options_.slice != CutOn::host && gpu > 0) {
       lane.feeds.push_back(lanes_[0].feeds.back());
       return;
     }
@@ -198,13 +198,12 @@ class Schedule {
     if (step > 0) task.after.push_back(lane.feeds.back());
     if (step >= options_.ring_depth) {  // the slab is free
       for (const Lane& reader : lanes_) {
-        if (options_.slice == SlicePlace::each_device || &reader == &lane) {
+        if (options_.slice == CutOn::each_device || &reader == &lane) {
           task.after.push_back(reader.copies[step - options_.ring_depth]);
         }
       }
     }
-    task.units =
-        options_.slice == SlicePlace::host ? static_cast<double>(work_.rows) : global_rows();
+    task.units = options_.slice == CutOn::host ? static_cast<double>(work_.rows) : global_rows();
     // A file is written once and read once, its pixels are written; the copy reads them.
     task.uses.push_back({memory_, 2 * options_.file_bytes_per_row + work_.row_bytes});
     if (cores_ >= 0) task.uses.push_back({cores_, options_.core_seconds_per_row});
@@ -213,8 +212,8 @@ class Schedule {
 
   void add_batch_copy(int gpu, int step) {
     Lane& lane = lanes_[gpu];
-    const bool whole = options_.slice != SlicePlace::host;
-    const bool from_first = options_.slice == SlicePlace::first_device && gpu > 0;
+    const bool whole = options_.slice != CutOn::host;
+    const bool from_first = options_.slice == CutOn::first_device && gpu > 0;
     Tasks after = {from_first ? lanes_[0].copies.back() : lane.feeds.back()};
     if (step > 0) after.push_back(lane.copies.back());
     if (options_.slots == 0) {
@@ -223,8 +222,7 @@ class Schedule {
       after.push_back(lane.backwards[step - options_.slots]);
     }
     // The first GPU's slot is also read by the copies to the others.
-    if (options_.slice == SlicePlace::first_device && gpu == 0 &&
-        step >= std::max(1, options_.slots)) {
+    if (options_.slice == CutOn::first_device && gpu == 0 && step >= std::max(1, options_.slots)) {
       for (int other = 1; other < gpus_; ++other) {
         after.push_back(lanes_[other].copies[step - std::max(1, options_.slots)]);
       }
@@ -391,9 +389,9 @@ class Schedule {
 
 }  // namespace
 
-const char* to_string(SlicePlace place) {
-  for (const auto& [name, value] : kSlicePlaces) {
-    if (value == place) return name;
+const char* to_string(CutOn cut) {
+  for (const auto& [name, value] : kCutOn) {
+    if (value == cut) return name;
   }
   return "";
 }
@@ -404,13 +402,13 @@ SchedulePrediction predict_schedule(const LinkMachine& machine, const TrainingWo
   return Schedule(machine, work, options).predict();
 }
 
-double predict_slice(const LinkMachine& machine, double bytes, SlicePlace place) {
+double predict_slice(const LinkMachine& machine, double bytes, CutOn cut) {
   const auto gpus = static_cast<int>(machine.gpus.size());
   const double part = bytes / gpus;
   std::vector<SimulatedTask> tasks;
   for (int gpu = 0; gpu < gpus; ++gpu) {
-    const bool from_first = place == SlicePlace::first_device && gpu > 0;
-    const bool whole = place != SlicePlace::host && !from_first;
+    const bool from_first = cut == CutOn::first_device && gpu > 0;
+    const bool whole = cut != CutOn::host && !from_first;
     tasks.push_back(
         copy_task(machine, from_first ? Tasks{0} : Tasks{}, whole ? bytes : part,
                   from_first ? route_between(machine, 0, gpu) : route_to_gpu(machine, gpu)));

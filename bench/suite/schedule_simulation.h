@@ -34,17 +34,16 @@
 namespace stoker {
 
 // Where a global batch is cut into the parts of the GPUs.
-enum class SlicePlace : uint8_t {
+enum class CutOn : uint8_t {
   host,          // each GPU gets its own part
   each_device,   // each GPU gets the whole batch and takes its part
   first_device,  // the first GPU gets the whole batch and copies the others' parts to them
 };
 
-inline constexpr std::pair<const char*, SlicePlace> kSlicePlaces[] = {
-    {"host", SlicePlace::host},
-    {"each device", SlicePlace::each_device},
-    {"first device", SlicePlace::first_device}};
-const char* to_string(SlicePlace place);
+inline constexpr std::pair<const char*, CutOn> kCutOn[] = {{"host", CutOn::host},
+                                                           {"each device", CutOn::each_device},
+                                                           {"first device", CutOn::first_device}};
+const char* to_string(CutOn cut);
 
 // Gradients that a part of the backward pass completes.
 struct BackwardPart {
@@ -66,7 +65,7 @@ struct ScheduleOptions {
   int ring_depth = 4;
   ReduceKind reduce = ReduceKind::nccl;  // nccl, host, a server, independent or none
   GradWire wire = GradWire::fp32;
-  SlicePlace slice = SlicePlace::host;
+  CutOn slice = CutOn::host;
   bool resident = false;  // batches lie on the GPUs already: nothing is decoded or copied
   // The decoder: seconds of a core and bytes of the host's memory per row, besides the pixels that
   // it writes. 0 cores: batches are there as soon as the memory's bandwidth allows.
@@ -93,7 +92,7 @@ SchedulePrediction predict_schedule(const LinkMachine& machine, const TrainingWo
 
 // Returns the seconds until every GPU of the machine has its part of one batch of `bytes`, if
 // nothing else crosses the links.
-double predict_slice(const LinkMachine& machine, double bytes, SlicePlace place);
+double predict_slice(const LinkMachine& machine, double bytes, CutOn cut);
 
 // Returns `floats` gradients, spread evenly over the backward pass, in buckets of `bucket_bytes` of
 // fp32 with a smaller first one, as plan_buckets() makes them; bucket_bytes 0: one bucket. Throws

@@ -43,19 +43,19 @@ class Slicing {
   }
 
   // Returns the milliseconds until every replica has its part.
-  double run(SlicePlace place) {
+  double run(CutOn cut) {
     bytes_.assign(wholes_.size(), {});
     Stream& first = *parts_.front().stream;
     first.record(*begin_);
-    for (size_t d = 0; d < wholes_.size(); ++d) stage(place, d);
-    for (size_t i = 0; i < parts_.size(); ++i) take(place, i);
+    for (size_t d = 0; d < wholes_.size(); ++d) stage(cut, d);
+    for (size_t i = 0; i < parts_.size(); ++i) take(cut, i);
     for (Part& part : parts_) first.wait(*part.done);
     first.record(*end_);
     end_->synchronize();
     return end_->elapsed_ms(*begin_);
   }
 
-  // Of the last run, by device.
+  // The last run's, by device.
   const std::vector<DeviceBytes>& bytes() const { return bytes_; }
   size_t whole_bytes() const { return whole_bytes_; }
 
@@ -67,30 +67,29 @@ class Slicing {
   };
 
   // Copies the whole batch to a device, if it gets it.
-  void stage(SlicePlace place, size_t device) {
+  void stage(CutOn cut, size_t device) {
     Stream& stream = *parts_[device * replicas_].stream;
     if (device > 0) stream.wait(*begin_);
-    if (place == SlicePlace::each_device || (place == SlicePlace::first_device && device == 0)) {
+    if (cut == CutOn::each_device || (cut == CutOn::first_device && device == 0)) {
       stream.copy(wholes_[device]->data(), slab_->data(), whole_bytes_, CopyKind::host_to_device);
       bytes_[device].from_host += whole_bytes_;
     }
     stream.record(*staged_[device]);
   }
 
-  void take(SlicePlace place, size_t index) {
+  void take(CutOn cut, size_t index) {
     const size_t device = index / replicas_;
-    const size_t from = place == SlicePlace::first_device ? 0 : device;
+    const size_t from = cut == CutOn::first_device ? 0 : device;
     Part& part = parts_[index];
     part.stream->wait(*staged_[from]);
-    const std::byte* whole = place == SlicePlace::host ? slab_->data() : wholes_[from]->data();
-    part.stream->copy(
-        part.memory->data(), whole + index * part_bytes_, part_bytes_,
-        place == SlicePlace::host ? CopyKind::host_to_device : CopyKind::device_to_device);
+    const std::byte* whole = cut == CutOn::host ? slab_->data() : wholes_[from]->data();
+    part.stream->copy(part.memory->data(), whole + index * part_bytes_, part_bytes_,
+                      cut == CutOn::host ? CopyKind::host_to_device : CopyKind::device_to_device);
     part.stream->record(*part.done);
     DeviceBytes& bytes = bytes_[device];
-    (place == SlicePlace::host ? bytes.from_host
-     : from == device          ? bytes.inside
-                               : bytes.from_device) += part_bytes_;
+    (cut == CutOn::host ? bytes.from_host
+     : from == device   ? bytes.inside
+                        : bytes.from_device) += part_bytes_;
   }
 
   const size_t replicas_;  // on each device
@@ -103,9 +102,9 @@ class Slicing {
   std::vector<Part> parts_;  // destroyed first: streams use all of the above
 };
 
-// What was measured of one place.
-struct PlaceResult {
-  SlicePlace place;
+// The measurements of one cut.
+struct CutResult {
+  CutOn cut;
   std::vector<double> ms;
   std::vector<DeviceBytes> bytes;
   std::vector<LinkLoad> links;  // of a run; empty without a machine
@@ -124,10 +123,10 @@ void check_slices(const SliceOptions& options, size_t devices) {
 
 // Returns the most samples of a batch whose parts, and the whole where it is needed, fit into every
 // device's memory.
-int64_t largest_sliced_batch(const SliceOptions& options, SlicePlace place, size_t devices) {
+int64_t largest_sliced_batch(const SliceOptions& options, CutOn cut, size_t devices) {
   const double row = 3.0 * options.size * options.size;
   // The first device never holds less than the others.
-  const double share = 1.0 / static_cast<double>(devices) + (place == SlicePlace::host ? 0 : 1);
+  const double share = 1.0 / static_cast<double>(devices) + (cut == CutOn::host ? 0 : 1);
   return static_cast<int64_t>(options.memory_gib * kGiB / (row * share));
 }
 
@@ -141,10 +140,9 @@ std::vector<LinkLoad> sent_over(const ThrottledLinks* links) {
   return loads;
 }
 
-void measure_place(Slicing& slicing, const ThrottledLinks* links, bool counts,
-                   PlaceResult& result) {
+void measure_place(Slicing& slicing, const ThrottledLinks* links, bool counts, CutResult& result) {
   const std::vector<LinkLoad> before = sent_over(links);
-  const double ms = slicing.run(result.place);
+  const double ms = slicing.run(result.cut);
   if (counts) result.ms.push_back(ms);
   result.bytes = slicing.bytes();
   result.links = sent_over(links);
@@ -155,7 +153,7 @@ void measure_place(Slicing& slicing, const ThrottledLinks* links, bool counts,
 }
 
 void fill_slice_report(const SliceOptions& options, const std::vector<std::string>& names,
-                       double whole_bytes, const std::vector<PlaceResult>& all, Report& report) {
+                       double whole_bytes, const std::vector<CutResult>& all, Report& report) {
   const bool predicts = !options.machine.gpus.empty();
   Table table{fmt::format("{} samples of {} px for {} replicas on each of {} devices", options.rows,
                           options.size, options.replicas, names.size()),
@@ -167,29 +165,29 @@ void fill_slice_report(const SliceOptions& options, const std::vector<std::strin
               {}};
   Table links{"Bytes over each link, MB down / up", {"link"}, {}};
   Plot plot{"slice", "A batch for several replicas", "cut on", "ms", {}, {}};
-  for (const PlaceResult& each : all) {
-    const char* place = to_string(each.place);
-    const Summary ms = report.add({fmt::format("cut on {}", place), "ms", Better::lower, each.ms});
-    const int64_t largest = largest_sliced_batch(options, each.place, names.size());
-    Json result = {{"place", place}, {"ms", ms.median}, {"largest_batch", largest}};
-    table.rows.push_back({place, with_interval(ms), std::to_string(largest)});
-    add_bar(plot, place, "measured", plot_point(ms));
+  for (const CutResult& each : all) {
+    const char* cut = to_string(each.cut);
+    const Summary ms = report.add({fmt::format("cut on {}", cut), "ms", Better::lower, each.ms});
+    const int64_t largest = largest_sliced_batch(options, each.cut, names.size());
+    Json result = {{"place", cut}, {"ms", ms.median}, {"largest_batch", largest}};
+    table.rows.push_back({cut, with_interval(ms), std::to_string(largest)});
+    add_bar(plot, cut, "measured", plot_point(ms));
     for (size_t d = 0; d < names.size(); ++d) {
       const DeviceBytes& moved = each.bytes[d];
       result["devices"].push_back({{"device", names[d]},
                                    {"from_host_bytes", moved.from_host},
                                    {"from_device_bytes", moved.from_device},
                                    {"inside_bytes", moved.inside}});
-      bytes.rows.push_back({place, names[d], megabytes(static_cast<double>(moved.from_host)),
+      bytes.rows.push_back({cut, names[d], megabytes(static_cast<double>(moved.from_host)),
                             megabytes(static_cast<double>(moved.from_device)),
                             megabytes(static_cast<double>(moved.inside))});
     }
     if (predicts) {
-      const double predicted = 1e3 * predict_slice(options.machine, whole_bytes, each.place);
+      const double predicted = 1e3 * predict_slice(options.machine, whole_bytes, each.cut);
       result["predicted_ms"] = predicted;
       table.rows.back().push_back(significant(predicted));
-      add_bar(plot, place, "predicted", {0, predicted, predicted, predicted});
-      links.columns.push_back(place);
+      add_bar(plot, cut, "predicted", {0, predicted, predicted, predicted});
+      links.columns.push_back(cut);
       for (size_t i = 0; i < each.links.size(); ++i) {
         const LinkLoad& load = each.links[i];
         result["links"].push_back(
@@ -226,13 +224,12 @@ Report bench_slice(const SliceOptions& options) {
   }
   const size_t part_rows = options.rows / (count * options.replicas);
   Slicing slicing(devices, options.replicas, size_t{3} * options.size * options.size * part_rows);
-  std::vector<PlaceResult> all;
-  for (const auto& [name, place] : kSlicePlaces) {
-    if (place != SlicePlace::each_device || count > 1) all.push_back({place, {}, {}, {}});
+  std::vector<CutResult> all;
+  for (const auto& [name, cut] : kCutOn) {
+    if (cut != CutOn::each_device || count > 1) all.push_back({cut, {}, {}, {}});
   }
   for (int run = 0; run < kSliceWarmupRuns + options.repeats; ++run) {
-    for (PlaceResult& each : all)
-      measure_place(slicing, links.get(), run >= kSliceWarmupRuns, each);
+    for (CutResult& each : all) measure_place(slicing, links.get(), run >= kSliceWarmupRuns, each);
   }
   Report report;
   report.bench = "slice";

@@ -146,7 +146,7 @@ ThrottledResult run_throttled(const LinkMachine& machine, const TrainingWork& wo
                               const BatchShape& shape, const ScheduleOptions& options) {
   ThrottledLinks links(machine);
   BatchShape staged = shape;
-  if (options.slice == SlicePlace::each_device) staged.rows *= options.gpus;
+  if (options.slice == CutOn::each_device) staged.rows *= options.gpus;
   Replicas replicas;
   std::vector<DeviceReplica> ends;
   for (int gpu = 0; gpu < options.gpus; ++gpu) {

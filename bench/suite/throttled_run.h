@@ -12,7 +12,7 @@
 
 namespace stoker {
 
-// What was measured, as SchedulePrediction says it.
+// The measurements, as SchedulePrediction says it.
 struct ThrottledResult {
   double images_per_second = 0;
   double gap_seconds = 0;

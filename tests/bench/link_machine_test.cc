@@ -61,7 +61,7 @@ TEST(LinkMachine, BytesBetweenGpusTurnAtTheLinkThatBothShare) {
   EXPECT_EQ(links_of(machine, route_between(machine, 0, 1)), "nvlink up, nvlink down, ");
 }
 
-// What the study's machines measured.
+// The study's measurements of its machines.
 TEST(LinkMachine, PcieReachesWhatWasMeasured) {
   EXPECT_NEAR(pcie_bytes_per_second(3, 1), 0.765e9, 0.05 * 0.765e9);
   EXPECT_NEAR(pcie_bytes_per_second(3, 8), 6.234e9, 0.05 * 6.234e9);

@@ -263,9 +263,9 @@ TEST(Schedule, WhereABatchIsCutDecidesTheBytes) {
   ScheduleOptions options;
   options.reduce = ReduceKind::none;
   const SchedulePrediction host = predict(four, work(), options);
-  options.slice = SlicePlace::each_device;
+  options.slice = CutOn::each_device;
   const SchedulePrediction each = predict(four, work(), options);
-  options.slice = SlicePlace::first_device;
+  options.slice = CutOn::first_device;
   const SchedulePrediction first = predict(four, work(), options);
   for (const char* link : {"link0", "link3"}) {
     EXPECT_DOUBLE_EQ(load_schedule(host, link).down_bytes, 2e7) << link;
@@ -288,17 +288,17 @@ TEST(Schedule, CopiesFromTheFirstGpuHoldItsSlot) {
   ScheduleOptions options;
   options.reduce = ReduceKind::none;
   options.slots = 1;
-  options.slice = SlicePlace::first_device;
+  options.slice = CutOn::first_device;
   // 80 ms for the whole batch, then 60 ms for three parts.
   EXPECT_NEAR(predict(machine(4), fast, options).step_seconds, 0.08 + 0.06, 1e-9);
 }
 
 TEST(Schedule, OneBatchTakesTheTimeOfItsCopies) {
   const LinkMachine four = machine(4);
-  EXPECT_NEAR(predict_slice(four, 4e6, SlicePlace::host), 1e-3, 1e-12);
-  EXPECT_NEAR(predict_slice(four, 4e6, SlicePlace::each_device), 4e-3, 1e-12);
+  EXPECT_NEAR(predict_slice(four, 4e6, CutOn::host), 1e-3, 1e-12);
+  EXPECT_NEAR(predict_slice(four, 4e6, CutOn::each_device), 4e-3, 1e-12);
   // The whole batch, then three parts over the first GPU's link.
-  EXPECT_NEAR(predict_slice(four, 4e6, SlicePlace::first_device), 4e-3 + 3e-3, 1e-12);
+  EXPECT_NEAR(predict_slice(four, 4e6, CutOn::first_device), 4e-3 + 3e-3, 1e-12);
 }
 
 TEST(Schedule, EvenPartsHaveTheSizesOfTheTrainersBuckets) {

@@ -109,7 +109,7 @@ TEST(ThrottledRun, MovesTheBytesThatAreSimulated) {
   work.row_bytes = static_cast<double>(BatchLayout(shape).device_bytes()) / shape.rows;
   work.step_seconds = 1e-4;
   work.parts = {{0.5, 3000}, {0.5, 5000}};
-  for (const SlicePlace slice : {SlicePlace::host, SlicePlace::each_device}) {
+  for (const CutOn slice : {CutOn::host, CutOn::each_device}) {
     for (const ReduceKind reduce : {ReduceKind::none, ReduceKind::nccl, ReduceKind::host}) {
       for (const int slots : {0, 1, 2, 3}) {
         ScheduleOptions options;

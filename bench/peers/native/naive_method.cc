@@ -1,4 +1,4 @@
-// What a simple C++ loader does: decode the whole file with libjpeg-turbo, take the crop, resize it
+// A simple C++ loader: decode the whole file with libjpeg-turbo, take the crop, resize it
 // with OpenCV's bilinear filter (not antialiased, so the pixels differ from Pillow's), mirror it.
 #include <opencv2/imgproc.hpp>
 #include <optional>

@@ -20,9 +20,9 @@
 namespace stoker::peers {
 namespace {
 
-// Of a store: a small part of the data, as in a data set of a real one's size.
+// The memory for a store: a small part of the data, as in a data set of a real one's size.
 constexpr int64_t kReadAheadBytes = 32 << 20;
-// Of two pools of blocks, which are a part of the data, too.
+// The memory for two pools of blocks, which are a part of the data, too.
 constexpr int64_t kReadAheadOfBlocks = 64 << 20;
 constexpr int64_t kBlock = 16, kMixed = 16;
 
