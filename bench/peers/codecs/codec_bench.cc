@@ -4,7 +4,8 @@
 //   codec_bench FOLDER [ROUNDS]
 //
 // Reads all files of FOLDER into memory. Prints a line, "files whole crop": their number, and the
-// medians of ROUNDS (default 5) in microseconds per picture. The crops are those of bench/peers/codecs/run.
+// medians of ROUNDS (default 5) in microseconds per picture. The crops are those of
+// bench/peers/codecs/run.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
