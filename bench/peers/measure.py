@@ -11,6 +11,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
+
+from measured_on import Neighbours
 
 HERE = Path(__file__).resolve().parent
 START_SECONDS = 900  # a busy machine may take minutes to import a framework
@@ -167,3 +170,22 @@ def spread(values):
         return {"median": values[0], "low": values[0], "high": values[0]}
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
     return {"median": median, "low": low, "high": high}
+
+
+def in_one_table(titles, command_of, rounds, base):
+    """Runs the participants of {name: title} in turn on one core. Returns ([{"name", "title", "us", "ratio" of each turn to that of `base`,
+    "wall_images_per_second"}], versions, {missing: why}, Neighbours.summary())."""
+    missing, neighbours = {}, Neighbours()
+    named = [SimpleNamespace(name=name) for name in titles]
+    running = start_all(named, lambda each: command_of(each.name), {min(os.sched_getaffinity(0))}, missing)
+    turns = take_turns(running, rounds, 1, missing, print, neighbours)
+    versions = sorted({r.about["version"] for r in running if r.about.get("version")})
+    for each in running:
+        each.stop()
+    rows = []
+    for name in [name for name in titles if name in turns]:
+        seconds = [cpu / images for images, cpu, _ in turns[name]]
+        ratios = [each / (cpu / images) for each, (images, cpu, _) in zip(seconds, turns[base])]
+        rows.append({"name": name, "title": titles[name], "us": spread([1e6 * each for each in seconds]), "ratio": spread(ratios),
+                     "wall_images_per_second": spread([images / wall for images, _, wall in turns[name]])})
+    return rows, versions, missing, neighbours.summary()

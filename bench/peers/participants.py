@@ -12,7 +12,7 @@ IMAGES = ("train", "eval")
 class Participant:
     name: str
     title: str
-    program: str  # a module beside peer.py, a method of peers_native, or the Loader's pixels
+    program: str  # a module beside peer.py (and a class in it), a method of peers_native, or the Loader's pixels
     environment: str  # of requirements/; "native" or "loader": C++ of this repository
     modes: tuple = IMAGES
     ours: bool = False
@@ -35,12 +35,12 @@ PARTICIPANTS = (
     _native("naive", "libjpeg-turbo, naive"),
     _native("turbojpeg", "TurboJPEG API", ("cifar",)),
     Participant("pillow", "Pillow", "pillow_plain", "light", ALL),
-    Participant("torchvision-pil", "Pillow + torchvision, float", "torchvision_pil", "torch", ALL),
-    Participant("torchvision-pil-u8", "Pillow + torchvision, uint8", "torchvision_pil_u8", "torch", ALL),
-    Participant("torchvision-v2", "torchvision decode_jpeg + v2", "torchvision_v2", "torch", ALL),
+    Participant("torchvision-pil", "Pillow + torchvision, float", "torchvision_peers:Pil", "torch", ALL),
+    Participant("torchvision-pil-u8", "Pillow + torchvision, uint8", "torchvision_peers:PilBytes", "torch", ALL),
+    Participant("torchvision-v2", "torchvision decode_jpeg + v2", "torchvision_peers:V2", "torch", ALL),
     Participant("opencv", "OpenCV", "opencv", "light", ALL),
     Participant("tf-data", "tf.data", "tfdata", "tensorflow"),
-    Participant("tf-data-aa", "tf.data, antialiased", "tfdata_aa", "tensorflow"),
+    Participant("tf-data-aa", "tf.data, antialiased", "tfdata:Antialiased", "tensorflow"),
     Participant("dali", "NVIDIA DALI, CPU", "dali", "dali"),
     Participant("ffcv", "FFCV", "ffcv_loader", "ffcv", ("train",)),
     Participant("spdl", "SPDL", "spdl_io", "light"),

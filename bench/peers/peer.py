@@ -1,8 +1,8 @@
 """The base class of participants written in Python, and the protocol that they serve
 (native/participant.h describes it).
 
-A participant is a file NAME.py with a class `Participant(Peer)`. It runs as
-`python peer.py NAME PLAN.json THREADS` in the environment that has its requirements.
+A participant is a class of a file MODULE.py, `Participant(Peer)` unless it is named. It runs as
+`python peer.py MODULE[:CLASS] PLAN.json THREADS` in the environment that has its requirements.
 """
 
 import importlib
@@ -110,8 +110,9 @@ def main():
     name, plan, threads = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not be taken for an answer
-    module = importlib.import_module(name)
-    _serve(module.Participant(Plan(plan), int(threads)), answers)
+    module, _, kind = name.partition(":")
+    participant = getattr(importlib.import_module(module), kind or "Participant")
+    _serve(participant(Plan(plan), int(threads)), answers)
     answers.close()
     os._exit(0)  # some libraries' threads do not end by themselves
 

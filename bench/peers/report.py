@@ -1,6 +1,5 @@
-"""Writes the result as JSON, CSV, Markdown and a table for the terminal."""
+"""Writes the result as JSON, Markdown and a table for the terminal."""
 
-import csv
 import json
 
 import aims
@@ -113,24 +112,8 @@ def _versions(result):
     return versions
 
 
-def _write_csv(result, path):
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["section", "participant", "version", "given", "cpu_us_per_image", "cpu_us_low", "cpu_us_high",
-                         "wall_images_per_s", "mae", "mae_worst_image", "psnr_db"])
-        for section, kept in result["sections"].items():
-            for name, participant in kept.items():
-                us = spread(micros(participant))
-                quality = participant["quality"] or {"mean": "", "worst": "", "psnr": ""}
-                wall = spread(all_cores_rates(participant))["median"] if section == "cores" else ""
-                writer.writerow([section, name, participant["version"], participant["given"],
-                                 *(f"{us[key]:.3f}" for key in ("median", "low", "high")), f"{wall:.1f}" if wall else "",
-                                 *(quality[key] for key in ("mean", "worst", "psnr"))])
-
-
 def write(result, output):
     with open(output.with_suffix(".json"), "w") as file:
         json.dump(result, file, indent=1)
         file.write("\n")
-    _write_csv(result, output.with_suffix(".csv"))
     output.with_suffix(".md").write_text(_markdown(result))

@@ -1,5 +1,5 @@
 """tf.data: decode_and_crop_jpeg (decodes the crop only), resize, flip. It does not antialias, like
-TensorFlow's ImageNet recipes; tfdata_aa does."""
+TensorFlow's ImageNet recipes; Antialiased does: Pillow's pixels except for rounding."""
 
 import os
 
@@ -57,3 +57,7 @@ class Participant(Peer):
 
     def rows(self, batch):
         return batch.numpy().tobytes()
+
+
+class Antialiased(Participant):
+    antialias = True

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "bench/suite/scaling_table.h"
-#include "bench/suite/step_times.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tools/machine/cpu_time.h"

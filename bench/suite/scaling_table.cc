@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "bench/suite/strategy_name.h"
 
@@ -281,6 +282,21 @@ void fill_scaling_report(const std::vector<ScalingRow>& rows, Report& report) {
   for (const Against& against : kAgainst) {
     if (names.varies(against.dimension)) report.plots.push_back(plot_against(against, all, names));
   }
+}
+
+StepWarmUp warm_up_of(std::span<const double> ends) {
+  std::vector<double> lengths;
+  for (size_t i = 0; i < ends.size(); ++i) lengths.push_back(ends[i] - (i > 0 ? ends[i - 1] : 0));
+  const auto half = static_cast<ptrdiff_t>(lengths.size() / 2);
+  const double most = kWarmFactor * median({lengths.begin() + half, lengths.end()});
+  for (size_t first = 0; first < lengths.size(); ++first) {
+    const auto begin = lengths.begin() + static_cast<ptrdiff_t>(first);
+    const auto end = begin + std::min<ptrdiff_t>(kWarmSteps, lengths.end() - begin);
+    if (std::all_of(begin, end, [&](double length) { return length <= most; })) {
+      return {static_cast<int64_t>(first), first > 0 ? ends[first - 1] : 0};
+    }
+  }
+  return {static_cast<int64_t>(ends.size()), ends.back()};
 }
 
 }  // namespace stoker

@@ -1,7 +1,8 @@
-// Turns what bench_scaling() measured into the usual tables and plots of scaling. Pure functions;
-// any thread.
+// Turns what bench_scaling() measured into the usual tables and plots of scaling: when a run was
+// warm, speed-up, efficiency. Pure functions; any thread.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,5 +31,20 @@ struct ScalingRow {
 // model, the image size, the data set's size and the feed, where there are several of them.
 // REQUIRES: rows that differ only in devices follow each other; the first of them has the fewest.
 void fill_scaling_report(const std::vector<ScalingRow>& rows, Report& report);
+
+struct StepWarmUp {
+  int64_t steps = 0;   // before the first step of the usual length
+  double seconds = 0;  // from the run's begin to that step's
+};
+
+// Steps differ by less than this from their median once a run is warm.
+inline constexpr double kWarmFactor = 1.1;
+inline constexpr int kWarmSteps = 3;  // in a row
+
+// `ends` are seconds since the run's begin, ascending. A run is warm at the first step from which
+// kWarmSteps in a row (or all that are left) take at most kWarmFactor times the median of the
+// second half of its steps. If there is none, it never was: all of its steps count. REQUIRES: at
+// least two steps.
+StepWarmUp warm_up_of(std::span<const double> ends);
 
 }  // namespace stoker

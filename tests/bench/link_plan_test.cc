@@ -4,7 +4,6 @@
 
 #include <stdexcept>
 
-#include "bench/suite/model_work.h"
 #include "train/device/buckets.h"
 #include "train/device/program.h"
 #include "train/model/models.h"

@@ -1,8 +1,8 @@
-#include "bench/suite/step_times.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "bench/suite/scaling_table.h"
 
 namespace stoker {
 namespace {

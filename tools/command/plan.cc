@@ -10,7 +10,6 @@
 
 #include "bench/suite/feed_bench.h"
 #include "bench/suite/link_plan.h"
-#include "bench/suite/model_work.h"
 #include "pipeline/files/json_file.h"
 #include "staging/allowed_cores.h"
 #include "staging/batch_layout.h"

@@ -12,12 +12,10 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import albumentations
 import cv2
-import kornia
 import numpy
 import torch
 import torchvision
 from albumentations import __version__ as albumentations_version
-from kornia import augmentation as kornia_stages
 from PIL import Image
 from PIL import __version__ as pillow_version
 from torchvision.io import ImageReadMode, decode_jpeg
@@ -166,53 +164,9 @@ class Albumentations:
         return _each(decode, views)
 
 
-class Kornia:
-    """Floats on the CPU, of torchvision's decoder; batches of one image, because the files have many sizes. Its crops are not
-    antialiased, and its RandAugment has other magnitudes."""
-
-    title = "kornia"
-    version = f"kornia {kornia.__version__}"
-
-    @staticmethod
-    def _dino(crop, blur, solarize):
-        k = kornia_stages
-        last = [k.RandomSolarize(0.0, 0.0, p=0.2)] if solarize else []
-        return k.AugmentationSequential(*crop, k.ColorJitter(0.4, 0.4, 0.2, 0.1, p=0.8), k.RandomGrayscale(p=0.2),
-                                        k.RandomGaussianBlur((9, 9), (0.1, 2.0), p=blur), *last)
-
-    def _views(self, recipe):
-        k = kornia_stages
-
-        def crop(size, scale, resample):
-            return [k.RandomResizedCrop((size, size), scale, resample=resample), k.RandomHorizontalFlip()]
-
-        plain = crop(224, (0.08, 1.0), "BILINEAR")
-        wide, narrow = crop(224, GLOBAL_SCALE, "BICUBIC"), crop(96, LOCAL_SCALE, "BICUBIC")
-        if recipe == "crop":
-            return [k.AugmentationSequential(*plain)]
-        if recipe == "randaugment":
-            return [k.AugmentationSequential(*plain, k.auto.RandAugment(2, 9))]
-        if recipe == "simclr":
-            return 2 * [k.AugmentationSequential(*plain, k.ColorJitter(0.8, 0.8, 0.8, 0.2, p=0.8), k.RandomGrayscale(p=0.2),
-                                                 k.RandomGaussianBlur((23, 23), (0.1, 2.0), p=0.5),
-                                                 k.RandomSolarize(0.0, 0.0, p=0.2))]
-        if recipe == "dino_crops":
-            return 2 * [k.AugmentationSequential(*wide)] + 8 * [k.AugmentationSequential(*narrow)]
-        if recipe == "dino":
-            return [self._dino(wide, 1.0, False), self._dino(wide, 0.1, True)] + 8 * [self._dino(narrow, 0.5, False)]
-        return [k.AugmentationSequential(k.SmallestMaxSize(256), k.CenterCrop(224))]
-
-    def rows(self, recipe):
-        def decode(data):
-            image = decode_jpeg(torch.frombuffer(bytearray(data), dtype=torch.uint8), ImageReadMode.RGB)
-            return image[None].to(torch.float32) / 255
-
-        return _each(decode, self._views(recipe))
-
-
 def all_participants():
     """Yields the participants that are installed."""
-    yield from (TorchvisionPil(), TorchvisionTensors(), Albumentations(False), Albumentations(True), Kornia())
+    yield from (TorchvisionPil(), TorchvisionTensors(), Albumentations(False), Albumentations(True))
     try:
         from dali_recipes import Dali
     except ImportError as missing:
