@@ -36,7 +36,7 @@ enum class ArgumentKind : uint8_t {
   choice,  // one of some words
   flag,    // True or False
   text,    // in quotes
-  stages,  // a list of stages; a parameter of this kind takes all that follow, too
+  stages,  // lists of stages, as many as the limits say
 };
 
 struct Parameter {
@@ -44,7 +44,7 @@ struct Parameter {
   ArgumentKind kind;
   // In the grammar; null: it must be given. "" for a size, numbers or a text that may be left out.
   const char* otherwise;
-  double low = -1e9, high = 1e9;  // of each number, inclusive
+  double low = -1e9, high = 1e9;  // of each number, inclusive; of stages: how many lists
   std::span<const char* const> choices{};
 };
 
@@ -112,7 +112,8 @@ struct StageActions {
 
 struct StageType {
   const char* name;
-  const char* help;  // one line, for --help
+  const char* help;          // one line, for --help
+  const char* details = "";  // more sentences; lines end in \n
   std::vector<Parameter> parameters;
   StageActions (*make)(const Arguments& arguments);
   // Whether the stage decides itself with its parameter `p`; otherwise it is drawn before it.

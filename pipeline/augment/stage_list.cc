@@ -41,7 +41,11 @@ class StageMaker {
     Arguments arguments(type, text);
     for (size_t i = 0; i < type.parameters.size(); ++i) {
       if (type.parameters[i].kind == ArgumentKind::stages) {
-        inner_lists(type, type.parameters[i], text, arguments.settings_[i]);
+        const Parameter& parameter = type.parameters[i];
+        inner_lists(type, parameter, text, arguments.settings_[i]);
+        if (arguments.settings_[i].stages.size() > parameter.high) {
+          arguments.refuse(parameter.name, "one list");
+        }
       }
     }
     return arguments;

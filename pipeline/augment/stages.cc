@@ -1,49 +1,18 @@
 #include "pipeline/augment/stages.h"
 
 #include <algorithm>
+#include <array>
 
 namespace stoker {
 
+namespace {
+
+constexpr auto pointers_to(const auto&... types) { return std::array{&types...}; }
+
+}  // namespace
+
 std::span<const StageType* const> all_stages() {
-  static constexpr const StageType* kAll[] = {&kRandomResizedCrop,
-                                              &kResizeCenterCrop,
-                                              &kResize,
-                                              &kResizeKeepRatio,
-                                              &kCenterCrop,
-                                              &kCornerCrop,
-                                              &kRandomCrop,
-                                              &kTrimBorder,
-                                              &kPad,
-                                              &kFlip,
-                                              &kVerticalFlip,
-                                              &kRotate,
-                                              &kAffine,
-                                              &kPerspective,
-                                              &kColorJitter,
-                                              &kGrayscale,
-                                              &kInvert,
-                                              &kPosterize,
-                                              &kSolarize,
-                                              &kEqualize,
-                                              &kAutocontrast,
-                                              &kSharpness,
-                                              &kGaussianBlur,
-                                              &kPillowBlur,
-                                              &kRandomApply,
-                                              &kRandomChoice,
-                                              &kRandomOrder,
-                                              &kRandomAugment,
-                                              &kTrivialAugment,
-                                              &kAutoAugment,
-                                              &kAugMix,
-                                              &kTimmAutoAugment,
-                                              &kCutout,
-                                              &kRandomErasing,
-                                              &kOperation,
-                                              &kMix,
-                                              &kViews,
-                                              &kFiveCrop,
-                                              &kTenCrop};
+  static constexpr auto kAll = pointers_to(STOKER_STAGES);
   return kAll;
 }
 

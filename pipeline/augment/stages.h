@@ -1,4 +1,4 @@
-// The table of stages, in the order of the documentation. Each is a file of stage/.
+// The table of stages, in the order in which they are listed, and those that stand around a list.
 #pragma once
 
 #include "pipeline/augment/mix.h"
@@ -8,26 +8,18 @@
 
 namespace stoker {
 
-// Crops and sizes.
-extern const StageType kRandomResizedCrop, kResizeCenterCrop, kResize, kResizeKeepRatio,
-    kCenterCrop, kCornerCrop, kRandomCrop, kTrimBorder, kPad;
-// Geometry.
-extern const StageType kFlip, kVerticalFlip, kRotate, kAffine, kPerspective;
-// Colours.
-extern const StageType kColorJitter, kGrayscale, kInvert, kPosterize, kSolarize, kEqualize,
-    kAutocontrast, kSharpness, kGaussianBlur, kPillowBlur;
-// Choices.
-extern const StageType kRandomApply, kRandomChoice, kRandomOrder;
-// Policies.
-extern const StageType kRandomAugment, kTrivialAugment, kAutoAugment, kAugMix, kTimmAutoAugment;
-// Erasing.
-extern const StageType kCutout, kRandomErasing;
-// The user's own.
-extern const StageType kOperation;
-// What is no stage of a sample's list but stands around it: AugmentSpec reads these.
-extern const StageType kMix, kViews, kFiveCrop, kTenCrop;
+// Each is a file of stage/. The last four are no stages of a sample's list but stand around it:
+// AugmentSpec reads these.
+#define STOKER_STAGES                                                                         \
+  kRandomResizedCrop, kResizeCenterCrop, kResize, kResizeKeepRatio, kCenterCrop, kCornerCrop, \
+      kRandomCrop, kTrimBorder, kPad, kFlip, kVerticalFlip, kRotate, kAffine, kPerspective,   \
+      kColorJitter, kGrayscale, kInvert, kPosterize, kSolarize, kEqualize, kAutocontrast,     \
+      kSharpness, kGaussianBlur, kPillowBlur, kRandomApply, kRandomChoice, kRandomOrder,      \
+      kRandomAugment, kTrivialAugment, kAutoAugment, kAugMix, kTimmAutoAugment, kCutout,      \
+      kRandomErasing, kOperation, kMix, kViews, kFiveCrop, kTenCrop
+extern const StageType STOKER_STAGES;
 
-// Of corner_crop, and in five_crop's order.
+// The words of corner_crop, in five_crop's order.
 inline constexpr const char* kCornerNames[] = {"top_left", "top_right", "bottom_left",
                                                "bottom_right"};
 

@@ -42,18 +42,42 @@ std::string draw(const AugmentSpec& spec, SizeTuple source, uint64_t seed, int64
   return steps_text(draws.steps());
 }
 
-using ParameterTuple = std::tuple<std::string, std::optional<std::string>>;  // name, default
-using StageTuple = std::tuple<std::string, std::string, std::vector<ParameterTuple>>;
+// Returns the parameter as a function of Python has it: "size: int | tuple[int, int] | None =
+// None".
+std::string python_parameter(const Parameter& parameter) {
+  const bool is_word =
+      parameter.kind == ArgumentKind::choice || parameter.kind == ArgumentKind::text;
+  const std::string name = parameter.name, quote = is_word ? "'" : "";
+  if (parameter.kind == ArgumentKind::stages) {
+    return (parameter.high > 1 ? "*" : "") + name + ": Augment";
+  }
+  static constexpr const char* kTypes[] = {"float",
+                                           "int",
+                                           "float | tuple[float, float]",
+                                           "float | tuple[float, float]",
+                                           "int | tuple[int, int]",
+                                           "int | tuple[int, int]",
+                                           "int | tuple[int, int, int]",
+                                           "float | Sequence[float]",
+                                           "str",
+                                           "bool",
+                                           "str | PathLike[str]"};
+  const std::string typed = name + ": " + kTypes[static_cast<size_t>(parameter.kind)];
+  if (!parameter.otherwise) return typed;
+  if (!*parameter.otherwise) return typed + " | None = None";
+  return typed + " = " + quote + parameter.otherwise + quote;
+}
+
+// name, documentation, parameters
+using StageTuple = std::tuple<std::string, std::string, std::vector<std::string>>;
 
 std::vector<StageTuple> stage_table() {
   std::vector<StageTuple> table;
   for (const StageType* type : all_stages()) {
-    std::vector<ParameterTuple> parameters;
-    for (const Parameter& each : type->parameters) {
-      parameters.emplace_back(
-          each.name, each.otherwise ? std::optional<std::string>(each.otherwise) : std::nullopt);
-    }
-    table.emplace_back(type->name, type->help, std::move(parameters));
+    std::vector<std::string> parameters;
+    for (const Parameter& each : type->parameters) parameters.push_back(python_parameter(each));
+    const std::string details = *type->details ? std::string("\n\n") + type->details : "";
+    table.emplace_back(type->name, std::string(type->help) + "." + details, std::move(parameters));
   }
   return table;
 }
@@ -82,7 +106,7 @@ void bind_augment(nb::module_& module) {
   module.def("own_size", own_size, "stages"_a);
   module.def(
       "view_count", [](const std::string& text) { return list_of(text).views(); }, "stages"_a);
-  // (name, help, [(parameter, default in the grammar, or None if it must be given), ...]) of each.
+  // (name, documentation, ["p: float = 1", ...]) of each.
   module.def("stage_table", stage_table);
 }
 

@@ -9,8 +9,6 @@ from typing import Any
 from stoker import _core
 
 Size = int | tuple[int, int] | None
-Range = float | tuple[float, float]
-Colour = int | tuple[int, int, int]
 
 
 class Augment:

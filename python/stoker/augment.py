@@ -17,105 +17,17 @@ size. A colour is a grey, or (red, green, blue), 0 to 255. `filter` is one of 'b
 'nearest', 'bilinear' and 'bicubic'; `mode` is one of 'constant', 'edge', 'reflect' and 'symmetric'.
 
 ValueError, from every function: the stage, the argument, its value and what it must be.
-
-The functions are in _geometry_stages.py, _colour_stages.py and _policy_stages.py.
 """
 
 from __future__ import annotations
 
-from stoker import _core
+from stoker import _core, _stages
 from stoker._augment import Augment, Size
 from stoker._choice import height_and_width
-from stoker._colour_stages import (
-    autocontrast,
-    color_jitter,
-    cutout,
-    equalize,
-    gaussian_blur,
-    grayscale,
-    invert,
-    pillow_blur,
-    posterize,
-    random_erasing,
-    sharpness,
-    solarize,
-)
-from stoker._geometry_stages import (
-    affine,
-    center_crop,
-    corner_crop,
-    five_crop,
-    flip,
-    pad,
-    perspective,
-    random_crop,
-    random_resized_crop,
-    resize,
-    resize_center_crop,
-    resize_keep_ratio,
-    rotate,
-    ten_crop,
-    trim_border,
-    vertical_flip,
-)
-from stoker._policy_stages import (
-    aug_mix,
-    auto_augment,
-    mix,
-    operation,
-    random_apply,
-    random_augment,
-    random_choice,
-    random_order,
-    timm_auto_augment,
-    trivial_augment_wide,
-    views,
-)
+from stoker._stages import *  # noqa: F403
 
-__all__ = [
-    "Augment",
-    "affine",
-    "aug_mix",
-    "auto_augment",
-    "autocontrast",
-    "center_crop",
-    "color_jitter",
-    "corner_crop",
-    "cutout",
-    "draw",
-    "equalize",
-    "explain",
-    "five_crop",
-    "flip",
-    "gaussian_blur",
-    "grayscale",
-    "invert",
-    "mix",
-    "operation",
-    "pad",
-    "perspective",
-    "pillow_blur",
-    "posterize",
-    "random_apply",
-    "random_augment",
-    "random_choice",
-    "random_crop",
-    "random_erasing",
-    "random_order",
-    "random_resized_crop",
-    "resize",
-    "resize_center_crop",
-    "resize_keep_ratio",
-    "rotate",
-    "sharpness",
-    "solarize",
-    "ten_crop",
-    "timm_auto_augment",
-    "trim_border",
-    "trivial_augment_wide",
-    "vertical_flip",
-    "views",
-]
+__all__ = ["Augment", "draw", "explain"]
+__all__ += _stages.__all__
 
 
 def draw(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pickle
+import pydoc
+import typing
 from pathlib import Path
 
 import numpy as np
@@ -12,37 +15,97 @@ import pytest
 from PIL import Image
 
 import stoker
-from stoker import _core, augment
+from stoker import _stages, augment
 from stoker._adapter import with_one_view
 from stoker._drawn_steps import run_steps
 
 PIXELS = "exact" if int(PIL.__version__.split(".")[0]) >= 13 else "exact-pillow12"
 
 
-@pytest.mark.parametrize("stage", _core.stage_table(), ids=lambda stage: stage[0])
-def test_functions_have_the_parameters_of_the_library(stage):
-    name, _, parameters = stage
-    function = getattr(augment, name)
-    assert name in augment.__all__ and function.__doc__
-    found = inspect.signature(function).parameters
-    assert list(found) == [parameter for parameter, _ in parameters]
-    for parameter, otherwise in parameters:
-        default = found[parameter].default
-        if found[parameter].kind is inspect.Parameter.VAR_POSITIONAL:
-            assert otherwise is None
-        elif otherwise is None:
-            assert default is inspect.Parameter.empty, parameter
-        elif otherwise == "":
-            assert default is None, parameter
-        elif isinstance(default, str):
-            assert default == otherwise, parameter
-        else:
-            assert default == eval(otherwise), parameter
+# What programs write; a change here breaks them.
+SIGNATURES = """
+affine(degrees, translate=(0, 0), scale=(1, 1), shear=0, interpolation='nearest', fill=0,
+    center=None, p=1)
+aug_mix(severity=3, mixture_width=3, chain_depth=-1, alpha=1, all_ops=True,
+    interpolation='bilinear', fill=0, p=1)
+auto_augment(policy='imagenet', interpolation='nearest', fill=0, p=1)
+autocontrast(p=1)
+center_crop(size=None, fill=0, mode='constant')
+color_jitter(brightness=0, contrast=0, saturation=0, hue=0, p=1)
+corner_crop(corner, size=None)
+cutout(size, value=127, p=1)
+equalize(p=1)
+five_crop(size=None)
+flip(alternating=False, p=0.5)
+gaussian_blur(kernel_size, sigma=(0.1, 2), p=1)
+grayscale(p=1)
+invert(p=1)
+mix(mixup=0, cutmix=0, p=1, switch_p=0.5, per_batch=False)
+operation(path, p=1)
+pad(padding, fill=0, mode='constant')
+perspective(distortion_scale=0.5, interpolation='bilinear', fill=0, p=1)
+pillow_blur(radius=(0.1, 2), p=1)
+posterize(bits, p=1)
+random_apply(stages, p=0.5)
+random_augment(num_ops=2, magnitude=9, num_magnitude_bins=31, interpolation='nearest', fill=0,
+    p=1)
+random_choice(*stages, weights=None, p=1)
+random_crop(size=None, padding=0, mode='constant', fill=0, pad_if_needed=False)
+random_erasing(p=0.5, scale=(0.02, 0.33), ratio=(0.3, 3.3), value=0, noise=False, mean=(0.485,
+    0.456, 0.406), std=(0.229, 0.224, 0.225))
+random_order(stages, p=1)
+random_resized_crop(size=None, scale=(0.08, 1), ratio=(0.75, 1.3333333333333333),
+    filter='bilinear')
+resize(size=None, filter='bilinear', max_size=0)
+resize_center_crop(short=0, size=None, filter='bilinear')
+resize_keep_ratio(size=None, longest=0, filter='bilinear', scale_p=0, scale=(0.85, 1.05),
+    scale_area=False, aspect_p=0, aspect=(0.9, 1.11))
+rotate(degrees, interpolation='nearest', expand=False, center=None, fill=0, p=1)
+sharpness(factor, p=1)
+solarize(threshold, p=1)
+ten_crop(size=None, vertical_flip=False)
+timm_auto_augment(config, interpolation='random', fill=128, p=1)
+trim_border(border)
+trivial_augment_wide(num_magnitude_bins=31, interpolation='nearest', fill=0, p=1)
+vertical_flip(p=0.5)
+views(*stages, counts=None)
+"""
 
 
-def test_every_function_of_the_module_is_a_stage_or_documented():
-    names = {name for name, _, _ in _core.stage_table()}
-    assert set(augment.__all__) == names | {"Augment", "draw", "explain"}
+def test_stages_are_functions_with_these_parameters_and_a_documentation():
+    def written(name):
+        parameters = inspect.signature(getattr(augment, name)).parameters.values()
+        return f"{name}({', '.join(str(p.replace(annotation=p.empty)) for p in parameters)})"
+
+    for signature in SIGNATURES.replace("\n    ", " ").strip().split("\n"):
+        assert written(signature.split("(")[0]) == signature
+    for name in set(augment.__all__) - {"Augment", "draw", "explain"}:
+        function = getattr(augment, name)
+        assert function.__name__ == name and len(function.__doc__) > 10
+        parameters = inspect.signature(function).parameters
+        assert function.__annotations__.keys() == {*parameters, "return"}
+        assert typing.get_type_hints(function)["return"] is augment.Augment
+    shown = pydoc.plain(pydoc.render_doc(augment.random_crop))
+    assert "random_crop(size: 'int | tuple[int, int] | None' = None," in shown
+    assert "A box at a random place" in shown and "torchvision's RandomCrop" in shown
+
+
+def test_wrong_calls_are_refused_as_of_any_function():
+    with pytest.raises(TypeError, match=r"corner_crop\(\) missing 1 required positional argument"):
+        augment.corner_crop()
+    with pytest.raises(TypeError, match=r"flip\(\) got an unexpected keyword argument 'q'"):
+        augment.flip(q=1)
+    with pytest.raises(ValueError, match="random_apply: stages must be stages"):
+        augment.random_apply(3)
+
+
+def test_the_stub_has_all_stages(tmp_path):
+    _stages.write_stub(tmp_path / "stages.pyi")
+    text = (tmp_path / "stages.pyi").read_text()
+    body = ast.parse(text).body
+    assert [each.name for each in body if isinstance(each, ast.FunctionDef)] == _stages.__all__
+    installed = Path(_stages.__file__).with_suffix(".pyi")
+    assert installed.read_text() == text, "the build writes the same beside the module"
 
 
 def test_an_augment_is_its_text():

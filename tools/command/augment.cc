@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <sstream>
 
 #include "tools/command/command.h"
 #include "tools/option/augment_choice.h"
@@ -49,6 +50,8 @@ std::string signature(const StageType& type) {
 
 void print_stage(const StageType& type) {
   fmt::print("{}\n      {}\n", signature(type), type.help);
+  std::istringstream details(type.details);
+  for (std::string line; std::getline(details, line);) fmt::print("      {}\n", line);
   for (const Parameter& parameter : type.parameters) {
     if (parameter.choices.empty()) continue;
     fmt::print("      {}: {}\n", parameter.name, fmt::join(parameter.choices, ", "));

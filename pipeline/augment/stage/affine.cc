@@ -60,6 +60,11 @@ StageActions make_affine(const Arguments& arguments) {
 const StageType kAffine{
     .name = "affine",
     .help = "Turned, moved by shares of the sides, scaled and sheared, each at random",
+    .details =
+        "torchvision's RandomAffine. degrees: from -degrees to degrees, or between two.\n"
+        "translate: at most so much of the width and of the height. shear: degrees along x,\n"
+        "from -shear to shear; (least, most) of x; or (least, most of x, least, most of y).\n"
+        "center: as for rotate.",
     .parameters = {{"degrees", ArgumentKind::spread, nullptr, -1e4, 1e4},
                    {"translate", ArgumentKind::reals, "(0, 0)", 0, 1},
                    {"scale", ArgumentKind::range, "(1, 1)", 0, 1e3},

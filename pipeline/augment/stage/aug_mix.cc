@@ -68,6 +68,7 @@ StageActions make_aug_mix(const Arguments& arguments) {
 const StageType kAugMix{
     .name = "aug_mix",
     .help = "AugMix: a blend of the image with chains of operations on it",
+    .details = "torchvision runs these on tensors, stoker as Pillow does.",
     .parameters = {{"severity", ArgumentKind::whole, "3", 1, 10},
                    {"mixture_width", ArgumentKind::whole, "3", 1, kMaxWidth},
                    {"chain_depth", ArgumentKind::whole, "-1", -1, kMaxChainDepth},

@@ -122,6 +122,7 @@ StageActions make_auto_augment(const Arguments& arguments) {
 const StageType kAutoAugment{
     .name = "auto_augment",
     .help = "AutoAugment: one of 25 learned pairs of operations",
+    .details = "torchvision's AutoAugment.",
     .parameters = {{"policy", ArgumentKind::choice, "imagenet", 0, 0, kPolicyNames},
                    kPolicyInterpolation,
                    kFillParameter,

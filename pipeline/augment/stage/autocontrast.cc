@@ -12,6 +12,7 @@ StageActions make_autocontrast(const Arguments&) {
 
 const StageType kAutocontrast{.name = "autocontrast",
                               .help = "Each channel stretched to 0 to 255",
+                              .details = "Pillow's ImageOps.autocontrast.",
                               .parameters = {kProbability},
                               .make = make_autocontrast};
 

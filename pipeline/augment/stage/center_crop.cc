@@ -35,6 +35,7 @@ StageActions make_center_crop(const Arguments& arguments) {
 const StageType kCenterCrop{
     .name = "center_crop",
     .help = "The centre of the image; a smaller one is padded first",
+    .details = "torchvision's CenterCrop; the padding is that of pad.",
     .parameters = {{"size", ArgumentKind::size, "", 1, kMaxSide},
                    {"fill", ArgumentKind::colour, "0", 0, 255},
                    {"mode", ArgumentKind::choice, "constant", 0, 0, kPaddingNames}},

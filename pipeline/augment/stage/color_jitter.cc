@@ -56,6 +56,9 @@ StageActions make_color_jitter(const Arguments& arguments) {
 const StageType kColorJitter{
     .name = "color_jitter",
     .help = "Brightness, contrast, saturation and hue by random factors, in a random order",
+    .details =
+        "torchvision's ColorJitter: a number s is (max(0, 1 - s), 1 + s), of hue (-s, s); 0:\n"
+        "off.",
     .parameters = {{"brightness", ArgumentKind::spread, "0", 0, 1e3},
                    {"contrast", ArgumentKind::spread, "0", 0, 1e3},
                    {"saturation", ArgumentKind::spread, "0", 0, 1e3},

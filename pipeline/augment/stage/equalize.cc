@@ -12,6 +12,7 @@ StageActions make_equalize(const Arguments&) {
 
 const StageType kEqualize{.name = "equalize",
                           .help = "The histogram of each channel made even",
+                          .details = "Pillow's ImageOps.equalize.",
                           .parameters = {kProbability},
                           .make = make_equalize};
 

@@ -78,12 +78,17 @@ std::vector<AugmentView> crops_of(std::vector<StageText> texts, std::string& tex
 const StageType kFiveCrop{
     .name = "five_crop",
     .help = "Five views: the four corners and the centre of one image. Stands last",
+    .details =
+        "torchvision's FiveCrop: upper left, upper right, lower left and lower right corner,\n"
+        "and the centre. What the stages before draw is the same for all: resize(256) |\n"
+        "five_crop(224). In Python, Batch.views has them.",
     .parameters = {{"size", ArgumentKind::size, "", 1, kMaxSide}},
     .make = refuse_five};
 
 const StageType kTenCrop{
     .name = "ten_crop",
     .help = "Ten views: those of five_crop, and those of the mirrored image. Stands last",
+    .details = "torchvision's TenCrop: mirrored left to right, or top to bottom.",
     .parameters = {{"size", ArgumentKind::size, "", 1, kMaxSide},
                    {"vertical_flip", ArgumentKind::flag, "False"}},
     .make = refuse_ten};

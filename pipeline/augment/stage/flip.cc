@@ -21,12 +21,14 @@ StageActions make_flip(const Arguments& arguments) {
 
 // alternating: at random in epoch 0, then the other way in every later epoch (airbench94, Jordan
 // 2024, section 3.6).
-const StageType kFlip{.name = "flip",
-                      .help = "Mirrors left to right",
-                      .parameters = {{"alternating", ArgumentKind::flag, "False"},
-                                     {"p", ArgumentKind::real, "0.5", 0, 1}},
-                      .make = make_flip,
-                      .draws_probability = true,
-                      .shares_key = true};
+const StageType kFlip{
+    .name = "flip",
+    .help = "Mirrors left to right",
+    .details = "alternating: at random in epoch 0, then the other way in every later epoch.",
+    .parameters = {{"alternating", ArgumentKind::flag, "False"},
+                   {"p", ArgumentKind::real, "0.5", 0, 1}},
+    .make = make_flip,
+    .draws_probability = true,
+    .shares_key = true};
 
 }  // namespace stoker

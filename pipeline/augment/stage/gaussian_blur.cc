@@ -42,6 +42,7 @@ StageActions make_gaussian_blur(const Arguments& arguments) {
 const StageType kGaussianBlur{
     .name = "gaussian_blur",
     .help = "torchvision's blur: a kernel of some pixels, and a sigma drawn from a range",
+    .details = "torchvision's GaussianBlur. kernel_size: odd; of a pair the height and the width.",
     .parameters = {{"kernel_size", ArgumentKind::size, nullptr, 1, 255},
                    {"sigma", ArgumentKind::range, "(0.1, 2)", 0, 1e3},
                    kProbability},

@@ -14,6 +14,13 @@ StageActions make_mix(const Arguments&) {
 const StageType kMix{
     .name = "mix",
     .help = "Mixup and CutMix with the neighbour in the epoch; alpha of each, 0: off. Last",
+    .details =
+        "mixup, cutmix: alpha of the distribution Beta(alpha, alpha) of the shares. switch_p:\n"
+        "the probability of CutMix where both are on. per_batch: one draw for all rows of a\n"
+        "batch, whose size must be even. In Python, Batch.targets then has mix_label, the\n"
+        "partner's label, and mix_weight, the share of the row's own: loss = mix_weight *\n"
+        "loss(label) + (1 - mix_weight) * loss(mix_label). Other targets are not mixed: a row\n"
+        "has its own sample's.",
     .parameters = {{"mixup", ArgumentKind::real, "0", 0, 1e3},
                    {"cutmix", ArgumentKind::real, "0", 0, 1e3},
                    {"p", ArgumentKind::real, "1", 0, 1},

@@ -70,9 +70,15 @@ StageActions make_operation(const Arguments& arguments) {
 
 Stage operation_stage(const PixelOperation& operation) { return Stage(actions_of(operation)); }
 
-const StageType kOperation{.name = "operation",
-                           .help = "Your own operation, in a shared library (stoker_add_operation)",
-                           .parameters = {{"path", ArgumentKind::text, nullptr}, kProbability},
-                           .make = make_operation};
+const StageType kOperation{
+    .name = "operation",
+    .help = "Your own operation, in a shared library (stoker_add_operation)",
+    .details =
+        "A shared library, built from C++ with the headers of this version of stoker\n"
+        "(tests/consumer/README.md); pixels have whatever size they have there. Python raises\n"
+        "RuntimeError for a file that does not exist, is no operation, or is for another\n"
+        "version.",
+    .parameters = {{"path", ArgumentKind::text, nullptr}, kProbability},
+    .make = make_operation};
 
 }  // namespace stoker

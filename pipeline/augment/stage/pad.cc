@@ -29,6 +29,9 @@ StageActions make_pad(const Arguments& arguments) {
 const StageType kPad{
     .name = "pad",
     .help = "Pixels around the image",
+    .details =
+        "torchvision's Pad: at all sides, or (left and right, top and bottom), or (left, top,\n"
+        "right, bottom).",
     .parameters = {{"padding", ArgumentKind::reals, nullptr, 0, kMaxSide},
                    {"fill", ArgumentKind::colour, "0", 0, 255},
                    {"mode", ArgumentKind::choice, "constant", 0, 0, kPaddingNames}},

@@ -44,6 +44,7 @@ StageActions make_perspective(const Arguments& arguments) {
 const StageType kPerspective{
     .name = "perspective",
     .help = "Seen from the side: each corner moves by up to a share of half a side",
+    .details = "torchvision's RandomPerspective.",
     .parameters = {{"distortion_scale", ArgumentKind::real, "0.5", 0, 1},
                    kBilinearParameter,
                    kFillParameter,

@@ -14,6 +14,7 @@ StageActions make_posterize(const Arguments& arguments) {
 const StageType kPosterize{
     .name = "posterize",
     .help = "Only the highest bits of each byte",
+    .details = "bits: 1 to 8.",
     .parameters = {{"bits", ArgumentKind::whole, nullptr, 1, 8}, kProbability},
     .make = make_posterize};
 

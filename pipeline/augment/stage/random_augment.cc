@@ -28,6 +28,7 @@ StageActions make_random_augment(const Arguments& arguments) {
 const StageType kRandomAugment{
     .name = "random_augment",
     .help = "RandAugment: some operations of 14, all with one magnitude",
+    .details = "torchvision's RandAugment.",
     .parameters = {{"num_ops", ArgumentKind::whole, "2", 0, 100},
                    {"magnitude", ArgumentKind::whole, "9", 0, 1000},
                    {"num_magnitude_bins", ArgumentKind::whole, "31", 1, 1001},

@@ -15,7 +15,6 @@ std::optional<Size> common_size(const std::vector<SharedStages>& lists, std::opt
 
 StageActions make_random_choice(const Arguments& arguments) {
   const std::vector<SharedStages> lists = arguments.stages("stages");
-  if (lists.empty()) arguments.refuse("stages", "one list or more");
   std::vector<double> weights = arguments.numbers("weights");
   if (weights.empty()) weights.assign(lists.size(), 1);
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);

@@ -80,6 +80,7 @@ StageActions make_random_crop(const Arguments& arguments) {
 const StageType kRandomCrop{
     .name = "random_crop",
     .help = "A box at a random place, after padding",
+    .details = "torchvision's RandomCrop; the padding is that of pad.",
     .parameters = {{"size", ArgumentKind::size, "", 1, kMaxSide},
                    {"padding", ArgumentKind::reals, "0", 0, kMaxSide},
                    {"mode", ArgumentKind::choice, "constant", 0, 0, kPaddingNames},

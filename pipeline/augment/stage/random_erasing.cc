@@ -159,6 +159,7 @@ StageActions make_random_erasing(const Arguments& arguments) {
 const StageType kRandomErasing{
     .name = "random_erasing",
     .help = "A box at a random place filled with a colour, or with noise of a mean and deviation",
+    .details = "torchvision's RandomErasing; mean and std are of pixels / 255.",
     .parameters = {{"p", ArgumentKind::real, "0.5", 0, 1},
                    {"scale", ArgumentKind::range, "(0.02, 0.33)", 0, 1},
                    {"ratio", ArgumentKind::range, "(0.3, 3.3)", 0, 1e4},

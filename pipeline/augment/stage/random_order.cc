@@ -21,9 +21,7 @@ void draw_in_random_order(const StageList& list, const RandomKey& key, Draws& dr
 }
 
 StageActions make_random_order(const Arguments& arguments) {
-  const std::vector<SharedStages>& lists = arguments.stages("stages");
-  if (lists.size() != 1) arguments.refuse("stages", "one list");
-  const SharedStages stages = lists[0];
+  const SharedStages stages = arguments.stages("stages")[0];
   if (stages->stages().size() > kMaxStages) {
     arguments.refuse("stages", "at most " + std::to_string(kMaxStages) + " stages");
   }
@@ -42,7 +40,7 @@ StageActions make_random_order(const Arguments& arguments) {
 const StageType kRandomOrder{
     .name = "random_order",
     .help = "A list of stages in a random order",
-    .parameters = {{"stages", ArgumentKind::stages, nullptr}, kProbability},
+    .parameters = {{"stages", ArgumentKind::stages, nullptr, 1, 1}, kProbability},
     .make = make_random_order};
 
 }  // namespace stoker

@@ -58,6 +58,9 @@ StageActions make_random_resized_crop(const Arguments& arguments) {
 const StageType kRandomResizedCrop{
     .name = "random_resized_crop",
     .help = "A box of a random share of the area and random width / height, resized",
+    .details =
+        "torchvision's RandomResizedCrop. scale: the share of the area; ratio: width /\n"
+        "height.",
     .parameters = {{"size", ArgumentKind::size, "", 1, kMaxSide},
                    {"scale", ArgumentKind::range, "(0.08, 1)", 0, 1},
                    {"ratio", ArgumentKind::range, "(0.75, 1.3333333333333333)", 0, 1e4},

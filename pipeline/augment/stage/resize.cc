@@ -46,6 +46,9 @@ StageActions make_resize(const Arguments& arguments) {
 const StageType kResize{
     .name = "resize",
     .help = "Resizes to a short side, or to a height and width; to the row's without a size",
+    .details =
+        "torchvision's Resize: one number is the short side, and the longer one is at most\n"
+        "max_size (0: any); (height, width) are both.",
     .parameters = {{"size", ArgumentKind::sides, "", 1, kMaxSide},
                    {"filter", ArgumentKind::choice, "bilinear", 0, 0, kFilterNames},
                    {"max_size", ArgumentKind::whole, "0", 0, kMaxSide}},

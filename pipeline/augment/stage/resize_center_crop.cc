@@ -38,6 +38,9 @@ const StageType kResizeCenterCrop{
     .help =
         "The short side resized (by default to 256 / 224 of the row's), and its centre: for "
         "evaluation",
+    .details =
+        "torchvision's Resize(short) and CenterCrop(size). short: at least the row's longer\n"
+        "side; 0: that one times 256 / 224.",
     .parameters = {{"short", ArgumentKind::whole, "0", 0, kMaxSide},
                    {"size", ArgumentKind::size, "", 1, kMaxSide},
                    {"filter", ArgumentKind::choice, "bilinear", 0, 0, kFilterNames}},

@@ -79,6 +79,12 @@ StageActions make_resize_keep_ratio(const Arguments& arguments) {
 const StageType kResizeKeepRatio{
     .name = "resize_keep_ratio",
     .help = "timm's ResizeKeepRatio: covers a size, or lies inside it; at random a bit larger",
+    .details =
+        "longest=0: an image of the same width / height that covers the size; 1: one that\n"
+        "lies inside it; others are between both. scale_p: the probability that the sides are\n"
+        "multiplied by a number from scale; with scale_area by 1 / sqrt(number), as the zoom\n"
+        "of a crop that has this share of the area. aspect_p: the same for width / height, by\n"
+        "a number from aspect.",
     .parameters = {{"size", ArgumentKind::size, "", 1, kMaxSide},
                    {"longest", ArgumentKind::real, "0", 0, 1},
                    {"filter", ArgumentKind::choice, "bilinear", 0, 0, kFilterNames},

@@ -25,6 +25,9 @@ StageActions make_rotate(const Arguments& arguments) {
 const StageType kRotate{
     .name = "rotate",
     .help = "Turned by an angle between two, or from -degrees to degrees; counterclockwise",
+    .details =
+        "torchvision's RandomRotation. expand: the image grows to hold all of it. center: (x,\n"
+        "y) in pixels; without it the middle.",
     .parameters = {{"degrees", ArgumentKind::spread, nullptr, -1e4, 1e4},
                    kPolicyInterpolation,
                    {"expand", ArgumentKind::flag, "False"},

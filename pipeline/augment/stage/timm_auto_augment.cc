@@ -131,6 +131,22 @@ const StageType kTimmAutoAugment{
     .name = "timm_auto_augment",
     .help =
         "timm's auto_augment by its text: 'rand-m9-mstd0.5-inc1', 'original', '3a', 'augmix-m3'",
+    .details =
+        "A name, and sections of a key and a number:\n"
+        "  rand-m9-mstd0.5-inc1    RandAugment\n"
+        "      m: magnitude (10), n: operations of each image (2), p: probability of each (0.5),\n"
+        "      mstd: deviation of the magnitude (0; above 100 evenly from 0),\n"
+        "      mmax: its most (10),\n"
+        "      inc1: operations that do more with a larger magnitude,\n"
+        "      tweights, t3a, t3aw: another set of operations\n"
+        "  original, originalr, v0, v0r, 3a    AutoAugment, DeiT III's 3-Augment\n"
+        "      mstd\n"
+        "  augmix-m3-w3    AugMix\n"
+        "      m (3), mstd (evenly from 0), w: chains (3),\n"
+        "      d: operations of each (1 to 3), a: alpha (1)\n"
+        "interpolation: of what moves pixels; random: bilinear or bicubic, drawn for each\n"
+        "operation, as create_transform(interpolation='random'). fill: its colour;\n"
+        "create_transform() takes the mean's.",
     .parameters = {{"config", ArgumentKind::text, nullptr},
                    {"interpolation", ArgumentKind::choice, "random", 0, 0, kInterpolations},
                    {"fill", ArgumentKind::colour, "128", 0, 255},

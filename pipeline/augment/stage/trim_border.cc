@@ -37,6 +37,7 @@ StageActions make_trim_border(const Arguments& arguments) {
 const StageType kTrimBorder{
     .name = "trim_border",
     .help = "All but so many pixels at each side",
+    .details = "timm's TrimBorder.",
     .parameters = {{"border", ArgumentKind::whole, nullptr, 0, kMaxSide / 2}},
     .make = make_trim_border};
 

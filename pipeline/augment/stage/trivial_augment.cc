@@ -21,6 +21,7 @@ StageActions make_trivial_augment(const Arguments& arguments) {
 const StageType kTrivialAugment{
     .name = "trivial_augment_wide",
     .help = "TrivialAugment: one operation of 14 with a random magnitude",
+    .details = "torchvision's TrivialAugmentWide.",
     .parameters = {{"num_magnitude_bins", ArgumentKind::whole, "31", 1, 1001},
                    kPolicyInterpolation,
                    kFillParameter,

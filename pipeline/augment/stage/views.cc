@@ -16,6 +16,10 @@ StageActions make_views(const Arguments&) {
 const StageType kViews{
     .name = "views",
     .help = "Several rows of each sample, of one decoding: so many of each list. Stands alone",
+    .details =
+        "counts: 1 of each, if not given. As DINO and SimCLR need them:\n"
+        "  views(random_resized_crop(224) | flip, random_resized_crop(96) | flip, counts=(2, 8))\n"
+        "In Python, Batch.views has them.",
     .parameters = {{"stages", ArgumentKind::stages, nullptr},
                    {"counts", ArgumentKind::reals, "", 1, kMaxViews}},
     .make = make_views};
