@@ -32,6 +32,27 @@ struct StoreStats {
   std::string cache_problem{};
 };
 
+// Calls visit(name, value) for what users see, by the names that Python and profiles have.
+template <class Visit>
+void for_each_figure(const StoreStats& stats, const Visit& visit) {
+  visit("requests", stats.requests);
+  visit("ranges", stats.ranges);
+  visit("bytes", stats.bytes);
+  visit("bytes_carried", stats.bytes_carried);
+  visit("retries", stats.retries);
+  visit("throttled", stats.throttled);
+  visit("second_requests", stats.second_requests);
+  visit("second_requests_won", stats.second_requests_won);
+  visit("requests_at_once", stats.requests_wanted);
+  visit("requests_at_most", stats.requests_most);
+  visit("first_byte_ms_median", stats.first_byte_ms_median);
+  visit("first_byte_ms_p99", stats.first_byte_ms_p99);
+  visit("total_ms_median", stats.total_ms_median);
+  visit("total_ms_p99", stats.total_ms_p99);
+  visit("bytes_per_second", stats.bytes_per_second);
+  visit("requests_per_second", stats.requests_per_second);
+}
+
 // How much of a data set is in a store, and how much of that has a place in a cache on this
 // machine. A value.
 struct StoredBytes {

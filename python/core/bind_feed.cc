@@ -112,25 +112,9 @@ nb::dict dict_of(const DecodedCacheStats& cache) {
   return dict;
 }
 
-// The names are those of a profile's "store".
 nb::dict dict_of(const StoreStats& store) {
   nb::dict dict;
-  dict["requests"] = store.requests;
-  dict["ranges"] = store.ranges;
-  dict["bytes"] = store.bytes;
-  dict["bytes_carried"] = store.bytes_carried;
-  dict["retries"] = store.retries;
-  dict["throttled"] = store.throttled;
-  dict["second_requests"] = store.second_requests;
-  dict["second_requests_won"] = store.second_requests_won;
-  dict["requests_at_once"] = store.requests_wanted;
-  dict["requests_at_most"] = store.requests_most;
-  dict["first_byte_ms_median"] = store.first_byte_ms_median;
-  dict["first_byte_ms_p99"] = store.first_byte_ms_p99;
-  dict["total_ms_median"] = store.total_ms_median;
-  dict["total_ms_p99"] = store.total_ms_p99;
-  dict["bytes_per_second"] = store.bytes_per_second;
-  dict["requests_per_second"] = store.requests_per_second;
+  for_each_figure(store, [&](const char* name, auto value) { dict[name] = value; });
   if (!store.has_cache) return dict;
   dict["cache_hits"] = store.cache_hits;
   dict["cache_misses"] = store.cache_misses;

@@ -172,22 +172,8 @@ Json timeline_json(const std::vector<TimelineSlice>& slices) {
 }
 
 Json store_json(const StoreStats& stats) {
-  Json result = {{"requests", stats.requests},
-                 {"ranges", stats.ranges},
-                 {"bytes", stats.bytes},
-                 {"bytes_carried", stats.bytes_carried},
-                 {"retries", stats.retries},
-                 {"throttled", stats.throttled},
-                 {"second_requests", stats.second_requests},
-                 {"second_requests_won", stats.second_requests_won},
-                 {"requests_at_once", stats.requests_wanted},
-                 {"requests_at_most", stats.requests_most},
-                 {"first_byte_ms_median", stats.first_byte_ms_median},
-                 {"first_byte_ms_p99", stats.first_byte_ms_p99},
-                 {"total_ms_median", stats.total_ms_median},
-                 {"total_ms_p99", stats.total_ms_p99},
-                 {"bytes_per_second", stats.bytes_per_second},
-                 {"requests_per_second", stats.requests_per_second}};
+  Json result;
+  for_each_figure(stats, [&](const char* name, auto value) { result[name] = value; });
   if (stats.ranges > 0) result["cause"] = to_string(find_store_cause(stats).cause);
   return result;
 }
