@@ -5,19 +5,13 @@
 // returns an exit code for scripts. Errors: a run function throws, and run_command() prints one
 // line. std::invalid_argument means that the request makes no sense (kExitUsage), any other
 // exception that something failed on the way (kExitFailed). Messages name options as on the command
-// line, --batch. run_command() turns that into "FILE:LINE: batch" for an option from the config
-// file, and the library's field batch_size (InvalidField) into --batch.
+// line, --batch, or as the library does, batch_size: option/parser.h makes them those of the user.
 #pragma once
 
-#include <initializer_list>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
-namespace CLI {
-class App;
-}  // namespace CLI
+#include "tools/option/parser.h"
 
 namespace stoker {
 
@@ -58,24 +52,7 @@ int run_receipt(int argc, char** argv);
 int run_bench(int argc, char** argv);  // bench.h lists its subcommands
 int run_plan(int argc, char** argv);
 
-// Makes a parser with what every subcommand has: --help with `examples` below it, and --config
-// FILE.toml, whose keys are the long option names. The command line takes precedence, and anything
-// unknown is refused. A name of two words is a subcommand's subcommand.
-std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string& description,
-                                      const std::string& examples);
-
-// Parses the command line and the config file into the parser's variables. Numbers must be finite,
-// whole for an integer option, and in range. Returns an exit code if nothing is left to do because
-// help was printed. Throws std::invalid_argument with the option and the value.
-std::optional<int> parse_options(CLI::App& app, int argc, char** argv);
-
-// Returns whether the option ("--batch") is on the command line or in the config file.
-bool is_given(const CLI::App& app, const std::string& option);
 // Returns "; did you mean A or B?" with the names that are closest to a mistyped one, or "".
 std::string closest_names(const std::string& wrong, std::span<const Command> commands);
-// Refuses options that would be ignored: throws std::invalid_argument "--batch: WHY" if one is
-// given.
-void refuse_if_given(const CLI::App& app, std::initializer_list<const char*> options,
-                     const std::string& why);
 
 }  // namespace stoker

@@ -19,7 +19,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kQuality = 90;
+constexpr int kShapeQuality = 90;
 
 struct SharedProgress {
   Mutex mutex;
@@ -44,7 +44,7 @@ void write_image(const ShapesOptions& options, int64_t split, int64_t index,
   const std::string& name = shape_names()[index % 10];
   const std::string path = fmt::format("{}/{}/{}/{}_{:06}.jpg", options.out,
                                        split == 0 ? "train" : "test", name, name, index / 10);
-  const std::vector<uint8_t> file = encode_jpeg(view, kQuality);
+  const std::vector<uint8_t> file = encode_jpeg(view, kShapeQuality);
   write_file(path, std::as_bytes(std::span(file)));
 }
 

@@ -15,9 +15,9 @@
 #include "pipeline/store/object_store.h"
 #include "staging/stage_stats.h"
 #include "staging/threads.h"
-#include "tools/command/command.h"
 #include "tools/console/interrupt.h"
 #include "tools/console/progress.h"
+#include "tools/option/parser.h"
 
 namespace stoker {
 namespace {

@@ -13,7 +13,7 @@
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/store/object_store.h"
-#include "tools/command/command.h"
+#include "tools/option/parser.h"
 #include "tools/option/sample_lists.h"
 
 namespace stoker {

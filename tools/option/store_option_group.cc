@@ -11,7 +11,7 @@
 
 #include "pipeline/source.h"
 #include "pipeline/store/object_store.h"
-#include "tools/command/command.h"
+#include "tools/option/parser.h"
 
 namespace stoker {
 namespace {

@@ -9,9 +9,9 @@
 #include <map>
 #include <stdexcept>
 
-#include "tools/command/command.h"
 #include "tools/machine/build_info.h"
 #include "tools/option/augment_choice.h"
+#include "tools/option/parser.h"
 #include "tools/option/reduce_option.h"
 #include "train/model/models.h"
 #include "train/run/replica.h"
