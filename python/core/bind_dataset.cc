@@ -9,7 +9,7 @@
 #include "python/core/dataset_source.h"
 #include "python/core/target_array.h"
 #include "python/core/thread_reader.h"
-#include "python/core/worker_crew.h"
+#include "python/core/worker_pool.h"
 
 namespace stoker::python {
 namespace {
@@ -22,10 +22,10 @@ using ColumnTuple = std::tuple<std::string, std::string, std::vector<int64_t>>;
 
 std::string text_of_object(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
-std::shared_ptr<DatasetReader> worker_crew(std::vector<std::string> command,
+std::shared_ptr<DatasetReader> worker_pool(std::vector<std::string> command,
                                            const nb::bytes& preparation, const nb::bytes& object,
                                            int workers) {
-  return make_worker_crew({.command = std::move(command),
+  return make_worker_pool({.command = std::move(command),
                            .preparation = text_of_object(preparation),
                            .object = text_of_object(object)},
                           workers);
@@ -54,7 +54,7 @@ void bind_dataset(nb::module_& module) {
       .def("use", [](std::shared_ptr<DatasetReader> r) {
         return std::make_unique<ReaderUse>(std::move(r));
       });
-  module.def("worker_crew", worker_crew, "command"_a, "preparation"_a, "object"_a, "workers"_a);
+  module.def("worker_pool", worker_pool, "command"_a, "preparation"_a, "object"_a, "workers"_a);
   module.def("thread_reader", make_thread_reader, "answer"_a);
   module.def("dataset_source", source_of, "reader"_a, "samples"_a, "labels"_a.none(),
              "class_names"_a, "root"_a, "targets"_a);

@@ -35,8 +35,8 @@ void end_feed(Feed* feed) {
 std::shared_ptr<Feed> Feed::make(std::shared_ptr<const Source> source, const AugmentSpec& augment,
                                  LoaderOptions loader, const Options& options) {
   std::shared_ptr<Feed> feed(new Feed(std::move(source), augment, loader, options), end_feed);
-  const MutexLock lock(feed->desk_->mutex);
-  feed->desk_->feed = feed;
+  const MutexLock lock(feed->table_->mutex);
+  feed->table_->feed = feed;
   return feed;
 }
 
@@ -46,7 +46,7 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
       source_(stoppable(std::move(source), reads_end_)),
       options_(options),
       device_(make_device(options.device)),
-      desk_(std::make_shared<Desk>(process_, device_)),
+      table_(std::make_shared<LeaseTable>(process_, device_)),
       augment_(std::make_shared<AugmentSpec>(augment)),
       seed_(loader.seed),
       next_step_(loader.first_step) {
@@ -114,7 +114,7 @@ Feed::~Feed() {
     return;
   }
   // Everything with a thread or a GPU's context is leaked on purpose: the threads are the parent's.
-  new std::shared_ptr<Desk>(desk_);
+  new std::shared_ptr<LeaseTable>(table_);
   (void)loader_.release();
   (void)compute_.release();
   if (on_host()) return;
@@ -192,8 +192,8 @@ void Feed::close() noexcept {
 
 int Feed::held() const {
   check_process();
-  MutexLock lock(desk_->mutex);
-  return static_cast<int>(std::count_if(desk_->held.begin(), desk_->held.end(),
+  MutexLock lock(table_->mutex);
+  return static_cast<int>(std::count_if(table_->held.begin(), table_->held.end(),
                                         [](const auto& each) { return each.second != nullptr; }));
 }
 

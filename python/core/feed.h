@@ -116,7 +116,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   MemoryPlan memory_plan() const;  // with the memory of normalised images as slot_bytes
 
  private:
-  struct Desk;
+  struct LeaseTable;
   class Lease;
 
   Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, LoaderOptions loader,
@@ -146,7 +146,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   const Options options_;
   DlDevice where_;
   const std::shared_ptr<Device> device_;
-  std::shared_ptr<Desk> desk_;
+  std::shared_ptr<LeaseTable> table_;
   Step end_step_ = 0;
   int64_t steps_per_epoch_ = 0;
   int max_leases_ = 0;
@@ -160,7 +160,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   // Held in shared mode by users of what follows, and exclusively by close(). Taken before all
   // others.
   mutable SharedMutex running_mutex_;
-  Mutex stream_mutex_ ACQUIRED_AFTER(running_mutex_);  // taken before Desk::mutex
+  Mutex stream_mutex_ ACQUIRED_AFTER(running_mutex_);  // taken before LeaseTable::mutex
   std::atomic<Step> next_step_;                        // written under stream_mutex_
   // As large as the images; null without Options::poison.
   std::unique_ptr<Memory> poison_ GUARDED_BY(running_mutex_);

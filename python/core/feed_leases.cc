@@ -56,18 +56,18 @@ void Feed::make_room() {
   DeviceBatch kept;
   for (;;) {
     drain();
-    MutexLock lock(desk_->mutex);
-    const auto found = desk_->held.find(needed);
-    if (found == desk_->held.end()) return;
+    MutexLock lock(table_->mutex);
+    const auto found = table_->held.find(needed);
+    if (found == table_->held.end()) return;
     Lease* const lease = found->second;
     if (lease == nullptr) continue;  // it was given back a moment ago
-    if (!lease->loan(*desk_).batch) return;
+    if (!lease->loan(*table_).batch) return;
     if (on_host()) {
-      kept = std::move(lease->loan(*desk_).batch);
+      kept = std::move(lease->loan(*table_).batch);
       break;
     }
     std::vector<Step> held;
-    for (const auto& [step, each] : desk_->held) held.push_back(step);
+    for (const auto& [step, each] : table_->held) held.push_back(step);
     throw std::runtime_error(
         "the batch of step " + std::to_string(next_step_) + " needs the memory of step " +
         std::to_string(needed) + ", which is still held (" + std::to_string(held.size()) +
@@ -88,12 +88,12 @@ void Feed::make_room() {
                                                 images_bytes_));
   }
   {
-    MutexLock lock(desk_->mutex);
-    const auto found = desk_->held.find(needed);
-    if (found != desk_->held.end() && error) {
-      found->second->loan(*desk_).batch = std::move(kept);
-    } else if (found != desk_->held.end()) {
-      found->second->loan(*desk_).memory.push_back(std::move(memory));
+    MutexLock lock(table_->mutex);
+    const auto found = table_->held.find(needed);
+    if (found != table_->held.end() && error) {
+      found->second->loan(*table_).batch = std::move(kept);
+    } else if (found != table_->held.end()) {
+      found->second->loan(*table_).memory.push_back(std::move(memory));
     }
   }
   if (error) std::rethrow_exception(error);
@@ -101,10 +101,10 @@ void Feed::make_room() {
 
 // Gives all leases their memory permanently. REQUIRES: the Loader is stopped.
 void Feed::keep_all() noexcept {
-  MutexLock lock(desk_->mutex);
-  for (const auto& [step, lease] : desk_->held) {
-    if (lease == nullptr || !lease->loan(*desk_).batch) continue;
-    Loan& loan = lease->loan(*desk_);
+  MutexLock lock(table_->mutex);
+  for (const auto& [step, lease] : table_->held) {
+    if (lease == nullptr || !lease->loan(*table_).batch) continue;
+    Loan& loan = lease->loan(*table_);
     if (!normalisers_.empty()) loan.memory.push_back(outputs_[slot_of(step)]);
     loan.memory.push_back(loan.batch.keep());
   }
@@ -152,7 +152,7 @@ Batch Feed::lend(DeviceBatch leased) {
   loan.step = step;
   if (options_.copy) give(leased, loan);
   loan.batch = std::move(leased);
-  const auto lease = std::make_shared<Lease>(desk_, std::move(loan), std::move(ready),
+  const auto lease = std::make_shared<Lease>(table_, std::move(loan), std::move(ready),
                                              batch.images.data, poison_ ? images_bytes_ : 0);
   for (Array* each : {&batch.images, &batch.labels, &batch.weights}) {
     if (!each->holder) each->holder = lease;
@@ -199,8 +199,8 @@ const void* Feed::normalised(size_t view, const void* pixels, const DeviceBatch&
 void Feed::drain_soon() noexcept {
   for (;;) {
     {
-      MutexLock lock(desk_->mutex);
-      if (desk_->returned.empty()) return;
+      MutexLock lock(table_->mutex);
+      if (table_->returned.empty()) return;
     }
     if (!drain_if_idle()) return;
   }
@@ -222,8 +222,8 @@ bool Feed::drain_if_idle() noexcept {
 void Feed::drain() noexcept {
   std::vector<Loan> returned;
   {
-    MutexLock lock(desk_->mutex);
-    returned.swap(desk_->returned);
+    MutexLock lock(table_->mutex);
+    returned.swap(table_->returned);
   }
   for (Loan& each : returned) {
     try {
@@ -233,8 +233,8 @@ void Feed::drain() noexcept {
     }
     if (poison_) poison(each);
     each.batch = {};
-    MutexLock lock(desk_->mutex);
-    desk_->held.erase(each.step);
+    MutexLock lock(table_->mutex);
+    table_->held.erase(each.step);
   }
 }
 

@@ -20,9 +20,9 @@ int64_t thread_number() {
 
 }  // namespace
 
-bool Feed::Desk::in_child() const { return getpid() != process; }
+bool Feed::LeaseTable::in_child() const { return getpid() != process; }
 
-Stream& Feed::Desk::stream(uintptr_t handle) {
+Stream& Feed::LeaseTable::stream(uintptr_t handle) {
   auto& stream = streams[handle];
   if (!stream) stream = device->borrow_stream(reinterpret_cast<void*>(handle));
   return *stream;
@@ -34,15 +34,15 @@ class Feed::Lease::Reader {
  public:
   Reader(std::shared_ptr<Lease> lease, uintptr_t stream)
       : lease_(std::move(lease)),
-        desk_(*lease_->desk_),
+        table_(*lease_->table_),
         stream_(stream),
         thread_(thread_number()),
-        done_(desk_.device->make_event()) {
-    MutexLock lock(desk_.streams_mutex);
-    desk_.stream(stream_).wait(*lease_->ready_);
+        done_(table_.device->make_event()) {
+    MutexLock lock(table_.streams_mutex);
+    table_.stream(stream_).wait(*lease_->ready_);
   }
   ~Reader() {
-    if (desk_.in_child()) {
+    if (table_.in_child()) {
       (void)done_.release();
       return;
     }
@@ -51,7 +51,7 @@ class Feed::Lease::Reader {
     } catch (const std::exception&) {
       // A failed device keeps failing: next() reports it.
     }
-    MutexLock lock(desk_.mutex);
+    MutexLock lock(table_.mutex);
     lease_->loan_.readers.push_back(std::move(done_));
   }
   Reader(const Reader&) = delete;
@@ -60,61 +60,61 @@ class Feed::Lease::Reader {
  private:
   void mark() {
     try {
-      MutexLock lock(desk_.streams_mutex);
+      MutexLock lock(table_.streams_mutex);
       marked_stream().record(*done_);
     } catch (const BorrowedStreamError&) {
       // Its owner has destroyed it, but its work may continue, and nothing else tells when that
       // ends.
       std::optional<Unlocked> unlocked;  // what a stream runs may need Python's lock
       if (holds_python_lock()) unlocked.emplace();
-      desk_.device->wait_for_everyone();
+      table_.device->wait_for_everyone();
     }
   }
 
   // A thread's default stream has no handle on another thread. The legacy default stream waits for
   // those of all threads when it is given an event to wait for (CUDA driver API, "Stream
   // synchronization behavior").
-  Stream& marked_stream() REQUIRES(desk_.streams_mutex) {
-    if (stream_ != kPerThreadStream || thread_ == thread_number()) return desk_.stream(stream_);
-    Stream& legacy = desk_.stream(kLegacyStream);
+  Stream& marked_stream() REQUIRES(table_.streams_mutex) {
+    if (stream_ != kPerThreadStream || thread_ == thread_number()) return table_.stream(stream_);
+    Stream& legacy = table_.stream(kLegacyStream);
     legacy.wait(*lease_->ready_);
     return legacy;
   }
 
   const std::shared_ptr<Lease> lease_;
-  Desk& desk_;
+  LeaseTable& table_;
   const uintptr_t stream_;
   const int64_t thread_;  // the thread that made it, whose default stream is meant
   std::unique_ptr<Event> done_;
 };
 
-Feed::Lease::Lease(std::shared_ptr<Desk> desk, Loan loan, std::shared_ptr<Event> ready,
+Feed::Lease::Lease(std::shared_ptr<LeaseTable> table, Loan loan, std::shared_ptr<Event> ready,
                    void* images, size_t poisoned)
-    : desk_(std::move(desk)),
+    : table_(std::move(table)),
       ready_(std::move(ready)),
       images_(images),
       poisoned_(poisoned),
       loan_(std::move(loan)) {
   if (!loan_.batch) return;
-  MutexLock lock(desk_->mutex);
-  desk_->held.emplace(loan_.step, this);
+  MutexLock lock(table_->mutex);
+  table_->held.emplace(loan_.step, this);
 }
 
 Feed::Lease::~Lease() {
-  if (desk_->in_child()) {
+  if (table_->in_child()) {
     new Loan(std::move(loan_));
-    new std::shared_ptr<Desk>(desk_);
+    new std::shared_ptr<LeaseTable>(table_);
     return;
   }
   std::shared_ptr<Feed> feed;
   {
-    MutexLock lock(desk_->mutex);
+    MutexLock lock(table_->mutex);
     if (loan_.batch) {
-      desk_->held[loan_.step] = nullptr;
-      desk_->returned.push_back(std::move(loan_));
-      feed = desk_->feed.lock();
+      table_->held[loan_.step] = nullptr;
+      table_->returned.push_back(std::move(loan_));
+      feed = table_->feed.lock();
     } else {
-      desk_->held.erase(loan_.step);
+      table_->held.erase(loan_.step);
     }
   }
   if (feed) feed->drain_soon();
@@ -137,8 +137,8 @@ void Feed::Lease::end_memory(const Loan& own) noexcept {
 }
 
 void Feed::Lease::check_process() const {
-  if (!desk_->in_child()) return;
-  throw std::runtime_error("this batch belongs to process " + std::to_string(desk_->process) +
+  if (!table_->in_child()) return;
+  throw std::runtime_error("this batch belongs to process " + std::to_string(table_->process) +
                            "; a child made by fork() makes a Loader of its own");
 }
 
@@ -154,11 +154,11 @@ std::shared_ptr<void> Feed::Lease::read_on(uintptr_t stream) {
 
 void Feed::Lease::copy_to_host(void* target, const void* source, size_t bytes) {
   synchronize();
-  if (desk_->device->host_accessible()) {
+  if (table_->device->host_accessible()) {
     std::memcpy(target, source, bytes);
     return;
   }
-  const auto stream = desk_->device->make_stream();
+  const auto stream = table_->device->make_stream();
   stream->copy(target, source, bytes, CopyKind::device_to_host);
   stream->synchronize();
 }

@@ -25,8 +25,8 @@ struct Loan {
 
 // State that a Feed and its leases share; either of them may outlive the other. The order of
 // members matters: what a device made is destroyed before it.
-struct Feed::Desk {
-  Desk(pid_t owner, std::shared_ptr<Device> of) : process(owner), device(std::move(of)) {}
+struct Feed::LeaseTable {
+  LeaseTable(pid_t owner, std::shared_ptr<Device> of) : process(owner), device(std::move(of)) {}
 
   const pid_t process;
   const std::shared_ptr<Device> device;
@@ -50,7 +50,7 @@ class Feed::Lease final : public Holder, public std::enable_shared_from_this<Fee
   // ready: recorded after the bytes, and not again while the lease has no memory of its own; null
   // if the bytes are there. If `poisoned` bytes are not 0, its images are filled with 0xDB at its
   // end.
-  Lease(std::shared_ptr<Desk> desk, Loan loan, std::shared_ptr<Event> ready, void* images,
+  Lease(std::shared_ptr<LeaseTable> table, Loan loan, std::shared_ptr<Event> ready, void* images,
         size_t poisoned);
   ~Lease() override;
 
@@ -58,8 +58,8 @@ class Feed::Lease final : public Holder, public std::enable_shared_from_this<Fee
   std::shared_ptr<void> read_on(uintptr_t stream) override;
   void copy_to_host(void* target, const void* source, size_t bytes) override;
 
-  // `desk` is the lease's own. Clang cannot know that, so the analysis is off here.
-  Loan& loan([[maybe_unused]] Desk& desk) REQUIRES(desk.mutex) NO_THREAD_SAFETY_ANALYSIS {
+  // `table` is the lease's own. Clang cannot know that, so the analysis is off here.
+  Loan& loan([[maybe_unused]] LeaseTable& table) REQUIRES(table.mutex) NO_THREAD_SAFETY_ANALYSIS {
     return loan_;
   }
 
@@ -67,11 +67,11 @@ class Feed::Lease final : public Holder, public std::enable_shared_from_this<Fee
   class Reader;
   void check_process() const;
   void end_memory(const Loan& own) noexcept;
-  const std::shared_ptr<Desk> desk_;
+  const std::shared_ptr<LeaseTable> table_;
   const std::shared_ptr<Event> ready_;
   void* const images_;
   const size_t poisoned_;
-  Loan loan_ GUARDED_BY(desk_->mutex);
+  Loan loan_ GUARDED_BY(table_->mutex);
 };
 
 }  // namespace stoker::python

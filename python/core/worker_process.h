@@ -1,5 +1,5 @@
 // One process that runs an object's __getitem__ (python/stoker/_dataset_worker.py), and the socket
-// to it. Owner: WorkerCrew. Threads: one at a time; nothing here holds Python's lock. Errors: what
+// to it. Owner: WorkerPool. Threads: one at a time; nothing here holds Python's lock. Errors: what
 // a sample's code does is an answer of kind `bad`, and so is the death of the process meanwhile; a
 // process that cannot be started is a std::runtime_error.
 //

@@ -106,7 +106,7 @@ def _of_object(
     columns: list[Column],
 ) -> _core.Source:
     """Makes the source from what a pickle of it holds."""
-    make = _worker_crew if processes else _thread_reader
+    make = _worker_pool if processes else _thread_reader
     reader = make(dataset, _dataset_worker.Asked(labels is not None, columns), workers)
     numbers = None if labels is None else list(labels)
     return made(
@@ -125,7 +125,7 @@ def _answer(dataset: Any, asked: _dataset_worker.Asked, index: int) -> _dataset_
     return _dataset_worker.answer(dataset, index, asked)
 
 
-def _worker_crew(dataset: Any, asked: _dataset_worker.Asked, workers: int) -> _core.DatasetReader:
+def _worker_pool(dataset: Any, asked: _dataset_worker.Asked, workers: int) -> _core.DatasetReader:
     # Half of what `import stoker` would take otherwise.
     from multiprocessing import spawn
 
@@ -147,6 +147,6 @@ def _worker_crew(dataset: Any, asked: _dataset_worker.Asked, workers: int) -> _c
     command = spawn.get_command_line()
     command = command[: command.index("-c")]
     program = _PROGRAM.format(path=os.path.abspath(_dataset_worker.__file__))
-    return _core.worker_crew(
+    return _core.worker_pool(
         [*map(os.fsdecode, command), "-c", program], pickle.dumps(preparation), pickled, workers
     )

@@ -26,7 +26,7 @@ from stoker._options import DrawnSeed, leases_for, loader_options, yes_or_no
 from stoker._orders import Order, steps_per_epoch
 from stoker._prepared_feed import PreparedFeed
 from stoker._recipe import readers_of
-from stoker._remote import Crew, Form, Workers, job_of
+from stoker._remote import Form, RunningWorkers, Workers, job_of
 from stoker._shown import loader_html
 from stoker._state import place_of, state_of
 from stoker.augment import Augment, make_spec
@@ -242,7 +242,7 @@ class Loader(Generic[Item]):
         self._views = spec.views
         images = image_format(dtype, layout, mean, std)
         form = (name, images, yes_or_no("copy", copy), sys.flags.dev_mode)
-        self._crew = None if remote is None else remote.begin(source)
+        self._remote = None if remote is None else remote.begin(source)
         self._order = _Kept(order)
         # None of these functions keeps the Loader: dropping it ends the feed.
         self._feed: MovingFeed
@@ -257,7 +257,7 @@ class Loader(Generic[Item]):
             )
         else:
             self._feed = _feed_of(
-                _maker(source, spec, form, self._crew, self._order),
+                _maker(source, spec, form, self._remote, self._order),
                 options,
                 lambda taken: Batch(taken, source, metadata),
                 on_batch,
@@ -405,8 +405,8 @@ class Loader(Generic[Item]):
         valid. A running loop, and every later call, raise RuntimeError. Closing again does nothing.
         """
         self._feed.close()
-        if self._crew is not None:
-            self._crew.close()
+        if self._remote is not None:
+            self._remote.close()
         self._uses.clear()
 
     def __enter__(self) -> Loader[Item]:
@@ -477,13 +477,13 @@ def _maker(
     source: _core.Source,
     spec: _core.AugmentSpec,
     form: tuple[str, _core.ImageFormat, bool, bool],
-    crew: Crew | None,
+    workers: RunningWorkers | None,
     order: _Kept,
 ) -> Callable[[_core.LoaderOptions], _core.Feed]:
     def make(options: _core.LoaderOptions) -> _core.Feed:
         feed = _core.Feed.make(source, spec, options, *form)
-        if crew is not None:
-            crew.serve(feed, job_of(feed, Form(spec.text, spec.size, order.value), options))
+        if workers is not None:
+            workers.serve(feed, job_of(feed, Form(spec.text, spec.size, order.value), options))
         return feed
 
     return make

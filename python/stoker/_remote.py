@@ -39,7 +39,7 @@ class Job(NamedTuple):
     seek_index: str
 
 
-class Crew(ABC):
+class RunningWorkers(ABC):
     """What fills rows of one Loader elsewhere."""
 
     @abstractmethod
@@ -55,8 +55,8 @@ class Workers(ABC):
     """The argument remote= of a Loader."""
 
     @abstractmethod
-    def begin(self, source: _core.Source) -> Crew:
-        """Returns a crew for a Loader of this source."""
+    def begin(self, source: _core.Source) -> RunningWorkers:
+        """Returns the workers of a Loader of this source."""
 
 
 def job_of(feed: _core.Feed, form: Form, options: _core.LoaderOptions) -> Job:

@@ -6,11 +6,10 @@ import os
 import warnings
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from stoker import _core
 from stoker._choice import SPLITS, choose, height_and_width
-from stoker._fields import Fields, fields_of
 from stoker._huggingface import numbers_of, open_dataset
 from stoker._labels import numbered, whole
 from stoker._options import yes_or_no
@@ -28,6 +27,16 @@ from stoker._targets import with_targets
 
 LabelFn = Callable[[str, int], int]
 Path = str | os.PathLike[str]
+
+
+class Fields(NamedTuple):
+    """Which fields of shards and lists have the image, the label and the targets. As SourceOptions
+    in C++ has them: '' is the usual field.
+    """
+
+    image: str = ""
+    label: str = ""
+    targets: tuple[str, ...] = ()
 
 
 def folder(
@@ -83,7 +92,7 @@ def open(  # noqa: A001 - stoker.open, like the C++ open_source
     shards, or a list of files; see folder(), cifar(), tar() and csv(). image_from, label_from,
     targets_from: for shards and lists only. wait: see tar().
     """
-    fields = fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from)
     return _opened("open", path, split, label_fn, fields, store, wait)
 
 
@@ -134,7 +143,7 @@ def tar(
     RuntimeError: what is wrong with the content of a file, with path and offset. StoreError: what
     is wrong with a store, or the right to read it.
     """
-    fields = fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from)
     return _opened("tar", paths, split, label_fn, fields, store, wait)
 
 
@@ -159,7 +168,7 @@ def parquet(
 
     Everything else as in tar().
     """
-    fields = fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from)
     return _opened("parquet", paths, split, label_fn, fields, store)
 
 
@@ -184,7 +193,7 @@ def tfrecord(
 
     Everything else as in tar().
     """
-    fields = fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from)
     return _opened("tfrecord", paths, split, label_fn, fields, store)
 
 
@@ -206,7 +215,7 @@ def mds(
 
     Everything else as in tar().
     """
-    fields = fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from)
     return _opened("mds", paths, split, label_fn, fields, store)
 
 
@@ -232,7 +241,7 @@ def csv(
 
     Everything else as in tar().
     """
-    fields = fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from)
     return _opened("csv", paths, split, label_fn, fields, store)
 
 
@@ -307,7 +316,7 @@ def huggingface(
     TypeError: an IterableDataset, a DatasetDict, or something else. ValueError: there is no such
     column, an image or a label is null (with the row), or a label is negative.
     """
-    fields = fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from)
     source = _from_dataset(dataset, image_from, label_from, os.getcwd())
     if not fields.targets:
         return source
@@ -476,3 +485,25 @@ def _kept(image: Any, place: int) -> bytes | memoryview:
     if type(view.obj) is bytes and view.c_contiguous:
         return view.cast("B")  # a view of our own, which nobody releases
     return view.tobytes()
+
+
+def _fields_of(image_from: object, label_from: object, targets_from: Sequence[str]) -> Fields:
+    """TypeError: one that is no text."""
+    if isinstance(targets_from, str) or not isinstance(targets_from, Sequence):
+        raise TypeError(f"targets_from is {targets_from!r}, must be a sequence of texts")
+    targets = tuple(_field(f"targets_from[{i}]", each) for i, each in enumerate(targets_from))
+    return Fields(
+        _field_or_none("image_from", image_from), _field_or_none("label_from", label_from), targets
+    )
+
+
+def _field_or_none(field: str, value: object) -> str:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{field} is {value!r}, must be a text or None")
+    return value or ""
+
+
+def _field(field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{field} is {value!r}, must be a text")
+    return value

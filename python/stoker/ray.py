@@ -32,7 +32,7 @@ import numpy as np
 import stoker
 from stoker import _core
 from stoker._loader import close_all
-from stoker._remote import Crew, Filler, Job, Range, Workers
+from stoker._remote import Filler, Job, Range, RunningWorkers, Workers
 
 # Ray ends itself at the interpreter's end, and a process in which a thread uses it after that. What
 # is registered last is called first.
@@ -93,7 +93,7 @@ class RayWorkers(Workers):
         self.threads = threads
         self._options = {"scheduling_strategy": "SPREAD", **options}
 
-    def begin(self, source: _core.Source) -> Crew:
+    def begin(self, source: _core.Source) -> RunningWorkers:
         actor = ray.remote(StokerRows).options(
             num_cpus=self.cpus,
             # A worker that is lost begins again; what it had to do is asked of another meanwhile.
@@ -103,7 +103,7 @@ class RayWorkers(Workers):
             **self._options,
         )
         pickled = ray.put(np.frombuffer(_pickled(source), np.uint8))
-        return _RayCrew([actor.remote(self.threads) for _ in range(self.count)], [pickled])
+        return _RunningActors([actor.remote(self.threads) for _ in range(self.count)], [pickled])
 
     def __repr__(self) -> str:
         return f"stoker.ray.workers({self.count}, cpus={self.cpus}, threads={self.threads})"
@@ -143,7 +143,7 @@ class StokerRows:
         return message, core.fill(rows, message)
 
 
-class _RayCrew(Crew):
+class _RunningActors(RunningWorkers):
     def __init__(self, actors: list[Any], pickled: list[Any]):
         self._actors = actors
         self._pickled = pickled

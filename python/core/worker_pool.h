@@ -10,6 +10,6 @@
 
 namespace stoker::python {
 
-std::shared_ptr<DatasetReader> make_worker_crew(WorkerProgram program, int workers);
+std::shared_ptr<DatasetReader> make_worker_pool(WorkerProgram program, int workers);
 
 }  // namespace stoker::python

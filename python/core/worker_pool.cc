@@ -1,4 +1,4 @@
-#include "python/core/worker_crew.h"
+#include "python/core/worker_pool.h"
 
 #include <unistd.h>
 
@@ -85,11 +85,11 @@ class Team {
   WorkerList idle_ GUARDED_BY(mutex_);
 };
 
-class WorkerCrew final : public DatasetReader {
+class WorkerPool final : public DatasetReader {
  public:
-  WorkerCrew(WorkerProgram program, int workers)
+  WorkerPool(WorkerProgram program, int workers)
       : program_(std::move(program)), workers_(workers), team_(new Team(program_, workers)) {}
-  ~WorkerCrew() override {
+  ~WorkerPool() override {
     Team* const team = team_;
     if (!team->is_mine()) {
       team->leave_to_parent();
@@ -136,8 +136,8 @@ class WorkerCrew final : public DatasetReader {
 
 }  // namespace
 
-std::shared_ptr<DatasetReader> make_worker_crew(WorkerProgram program, int workers) {
-  return std::make_shared<WorkerCrew>(std::move(program), workers);
+std::shared_ptr<DatasetReader> make_worker_pool(WorkerProgram program, int workers) {
+  return std::make_shared<WorkerPool>(std::move(program), workers);
 }
 
 }  // namespace stoker::python
