@@ -13,9 +13,12 @@
 #include "tools/option/augment_choice.h"
 #include "tools/option/feed_options.h"
 #include "tools/option/sample_choice.h"
+#include "train/model/choices.h"
 
 namespace stoker {
 namespace {
+
+const auto kDumpLastBatches = choices_by_name<LastBatch>();
 
 struct DumpOptions {
   DataOptions data;
@@ -54,7 +57,7 @@ void add_dump_options(CLI::App& app, DumpOptions& options) {
                  "What fills the last batch of an epoch. pad: repeated samples with weight 0; "
                  "drop: nothing, the rest of the epoch is left out; wrap: the epoch's first "
                  "samples again")
-      ->check(CLI::IsMember(&last_batch_names()));
+      ->check(CLI::IsMember(&kDumpLastBatches));
   add_augment_choice(app, options.augment);
   add_explain_option(app, options.explain);
   add_decode_options(app, options.data);
@@ -66,7 +69,7 @@ LoaderOptions dump_loader_options(const DumpOptions& options) {
   loader.batch_size = options.batch;
   loader.seed = options.seed;
   loader.shuffle = !options.no_shuffle;
-  loader.last_batch = last_batch_names().at(options.last_batch);
+  loader.last_batch = kDumpLastBatches.at(options.last_batch);
   loader.rank = options.rank;
   loader.world = options.world;
   loader.epochs = options.steps < 0 ? 1 : -1;

@@ -76,10 +76,4 @@ void print_explanation(const AugmentSpec& spec) {
 
 std::optional<Size> own_size(const StageList& stages) { return stages.size({}, {}); }
 
-const std::map<std::string, LastBatch>& last_batch_names() {
-  static const std::map<std::string, LastBatch> names = {
-      {"pad", LastBatch::pad}, {"drop", LastBatch::drop}, {"wrap", LastBatch::wrap}};
-  return names;
-}
-
 }  // namespace stoker

@@ -2,12 +2,10 @@
 // a training transform of ImageNet. A value that add_augment_choice() binds to a parser.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 
 #include "pipeline/augment.h"
-#include "pipeline/order/sampler.h"
 #include "pipeline/source.h"
 
 namespace CLI {
@@ -42,7 +40,5 @@ void print_explanation(const AugmentSpec& spec);
 
 // Returns the size of the images with which the stages end, if they say one themselves.
 std::optional<Size> own_size(const StageList& stages);
-
-const std::map<std::string, LastBatch>& last_batch_names();
 
 }  // namespace stoker

@@ -13,26 +13,20 @@
 #include "tools/option/augment_choice.h"
 #include "tools/option/parser.h"
 #include "tools/option/reduce_option.h"
+#include "train/model/choices.h"
 #include "train/model/models.h"
 #include "train/run/replica.h"
 
 namespace stoker {
 namespace {
 
-const std::map<std::string, ScheduleKind> kSchedules = {{"constant", ScheduleKind::constant},
-                                                        {"step", ScheduleKind::step},
-                                                        {"cosine", ScheduleKind::cosine},
-                                                        {"triangle", ScheduleKind::triangle}};
+const auto kSchedules = choices_by_name<ScheduleKind>();
+const auto kOptimizers = choices_by_name<OptimizerKind>();
+const auto kLastBatches = choices_by_name<LastBatch>();
 const std::map<std::string, std::optional<Precision>> kTrainPrecisions = {
     {"auto", std::nullopt}, {"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
-
 const std::map<std::string, FeedKind> kTrainFeeds = {
     {"real", FeedKind::real}, {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}};
-
-const std::map<std::string, OptimizerKind> kOptimizers = {{"sgd", OptimizerKind::sgd},
-                                                          {"lars", OptimizerKind::lars},
-                                                          {"adam", OptimizerKind::adam},
-                                                          {"adamw", OptimizerKind::adamw}};
 
 const std::string kAutomatic = "auto";
 const char* const kRecipeGroup = "Recipe (default: the model's, see below)";
@@ -181,7 +175,7 @@ Recipe make_recipe(const TrainArguments& arguments, int64_t all_devices) {
   set(arguments.views, recipe.eval_views);
   if (arguments.schedule) recipe.schedule.kind = kSchedules.at(*arguments.schedule);
   set_steps(arguments, recipe);
-  if (arguments.last_batch) recipe.last_batch = last_batch_names().at(*arguments.last_batch);
+  if (arguments.last_batch) recipe.last_batch = kLastBatches.at(*arguments.last_batch);
   if (arguments.ema) {
     recipe.average = {.kind = AverageKind::ema, .every = 1, .decay = *arguments.ema};
   }
@@ -275,7 +269,7 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
       "What fills the last batch of an epoch. pad repeats samples with weight 0, drop leaves the "
       "rest "
       "of the epoch out, wrap takes the epoch's first samples again")
-      ->check(CLI::IsMember(&last_batch_names()));
+      ->check(CLI::IsMember(&kLastBatches));
   add("--views", arguments.views,
       "Views of each image in the last evaluation: 1 (plain), 2 (also mirrored) or 6 (also "
       "shifted)")

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "pipeline/files/invalid_field.h"
+#include "train/model/choices.h"
 
 namespace stoker {
 namespace {
@@ -36,19 +37,7 @@ std::string own_numbers(const OptimizerSpec& spec) {
 
 }  // namespace
 
-const char* to_string(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::sgd:
-      return "sgd";
-    case OptimizerKind::lars:
-      return "lars";
-    case OptimizerKind::adam:
-      return "adam";
-    case OptimizerKind::adamw:
-      return "adamw";
-  }
-  return "?";
-}
+const char* to_string(OptimizerKind kind) { return choice_name(kind); }
 
 double OptimizerSpec::effective_learning_rate(int batch) const {
   return lr_ref_batch > 0 ? learning_rate * batch / lr_ref_batch : learning_rate;

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "pipeline/files/json_number.h"
+#include "train/model/choices.h"
 
 namespace stoker {
 namespace {
@@ -33,42 +34,8 @@ template <class S, class T>
 constexpr Field<S, T, true> later_field(const char* name, T S::*member) {
   return {name, member};
 }
-template <class E>
-struct Choice {
-  E value;
-  const char* name;
-};
-
 template <class S>
 constexpr auto kFields = nullptr;
-template <class E>
-constexpr auto kChoices = nullptr;
-
-template <>
-constexpr auto kChoices<Precision> = std::to_array<Choice<Precision>>({{Precision::fp32, "fp32"},
-                                                                       {Precision::bf16, "bf16"}});
-template <>
-constexpr auto kChoices<LastBatch> = std::to_array<Choice<LastBatch>>({{LastBatch::pad, "pad"},
-                                                                       {LastBatch::drop, "drop"},
-                                                                       {LastBatch::wrap, "wrap"}});
-template <>
-constexpr auto kChoices<OptimizerKind> =
-    std::to_array<Choice<OptimizerKind>>({{OptimizerKind::sgd, "sgd"},
-                                          {OptimizerKind::lars, "lars"},
-                                          {OptimizerKind::adam, "adam"},
-                                          {OptimizerKind::adamw, "adamw"}});
-template <>
-constexpr auto kChoices<ScheduleKind> =
-    std::to_array<Choice<ScheduleKind>>({{ScheduleKind::constant, "constant"},
-                                         {ScheduleKind::step, "step"},
-                                         {ScheduleKind::cosine, "cosine"},
-                                         {ScheduleKind::triangle, "triangle"}});
-template <>
-constexpr auto kChoices<AverageKind> =
-    std::to_array<Choice<AverageKind>>({{AverageKind::none, "none"},
-                                        {AverageKind::ema, "ema"},
-                                        {AverageKind::lookahead, "lookahead"}});
-
 template <>
 constexpr auto kFields<Size> = std::tuple(field("width", &Size::width),
                                           field("height", &Size::height));
@@ -133,21 +100,26 @@ struct OldAugment {
   double brightness = 0, contrast = 0, saturation = 0, hue = 0;
 };
 
+}  // namespace
+
 template <>
-constexpr auto kChoices<OldCrop> =
+inline constexpr auto kChoices<OldCrop> =
     std::to_array<Choice<OldCrop>>({{OldCrop::random_resized, "random_resized"},
                                     {OldCrop::resize_center, "resize_center"},
                                     {OldCrop::pad_random, "pad_random"},
                                     {OldCrop::whole, "whole"}});
 template <>
-constexpr auto kChoices<OldFlip> = std::to_array<Choice<OldFlip>>(
+inline constexpr auto kChoices<OldFlip> = std::to_array<Choice<OldFlip>>(
     {{OldFlip::none, "none"}, {OldFlip::random, "random"}, {OldFlip::alternating, "alternating"}});
 template <>
-constexpr auto kChoices<OldPadding> = std::to_array<Choice<OldPadding>>(
+inline constexpr auto kChoices<OldPadding> = std::to_array<Choice<OldPadding>>(
     {{OldPadding::zero, "zero"}, {OldPadding::reflect, "reflect"}});
 template <>
-constexpr auto kChoices<OldFilter> = std::to_array<Choice<OldFilter>>(
+inline constexpr auto kChoices<OldFilter> = std::to_array<Choice<OldFilter>>(
     {{OldFilter::bilinear, "bilinear"}, {OldFilter::bicubic, "bicubic"}});
+
+namespace {
+
 template <>
 constexpr auto kFields<OldAugment> = [] {
   using S = OldAugment;
@@ -201,9 +173,7 @@ Json write_json(const T& value, bool wanted_whole) {
       json[f.name] = write_json(value.*f.member, wanted_whole);
     });
   } else if constexpr (std::is_enum_v<T>) {
-    for (const auto& choice : kChoices<T>) {
-      if (choice.value == value) json = choice.name;
-    }
+    json = choice_name(value);
   } else if constexpr (std::is_same_v<T, std::optional<Precision>>) {
     json = value ? write_json(*value, wanted_whole) : Json(kNoPrecision);
   } else if constexpr (std::is_same_v<T, AugmentSpec>) {
