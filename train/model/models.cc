@@ -14,9 +14,7 @@ namespace {
 const std::map<std::string, Model>& models() {
   static const std::map<std::string, Model> all = [] {
     std::map<std::string, Model> result;
-    for (const auto& family :
-         {airnet_models, alexnet_models, cifar_resnet_models, densenet_models, googlenet_models,
-          imagenet_resnet_models, inception_models, mlp_models, vgg_models}) {
+    for (ModelFamily* const family : {STOKER_MODEL_FAMILIES}) {
       for (Model& model : family()) result[model.name] = model;
     }
     return result;

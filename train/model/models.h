@@ -1,14 +1,5 @@
 // The nets that stoker knows by name, as NetSpec values. Each family is a file of nets/, with its
-// net and its recipe.
-//   airnet, airnet-narrow      cifar10-airbench's 94 % net (whitening convolution, GELU); 32x32
-//                              only; widths 64/256/256 and 32/128/128
-//   alexnet                    torchvision's (Krizhevsky 2014), without local response norms
-//   densenet40, densenet100    Huang et al. for CIFAR: growth 12, no bottleneck
-//   googlenet, inception_v3    torchvision's, with their auxiliary heads
-//   mlp41m                     a dense net of 41 million weights over 100x80 gray pixels, two
-//   classes resnet20/32/44/56/110      He et al. for CIFAR: 16/32/64 channels, option A shortcuts
-//   resnet18/34/50/101/152     torchvision's names; stride in the 3x3 convolution (v1.5)
-//   vgg16, vgg19, vgg16_bn, vgg19_bn
+// net and its recipe; nets/model_table.h lists them.
 // Where torchvision has the model, parameters have the names of its state_dict (conv1, bn1,
 // layer1.0.conv1, ..., fc), in its order. airnet has whiten.{weight,bias},
 // layers.{0,1,2}.{conv1,norm1,conv2,norm2}.*, head.weight: this is airbench's module order, with

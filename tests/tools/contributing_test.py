@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""CONTRIBUTING's "How to add ...": how many files each addition takes, and that these are all the files of the product that
+name one that was added."""
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PRODUCT = ["decode", "staging", "pipeline", "train", "tools", "python"]
+
+# What is added -> how many files at most, tests among them only if they count; and what the product calls one that is there.
+AUGMENTATION = ("A built-in augmentation", 3, r"\bkTrimBorder\b|trim_border\.cc|def trim_border", {"NAME": "trim_border"})
+MODEL = ("A model", 2, r"alexnet_models|alexnet\.cc", {"NAME": "alexnet"})
+
+
+def listed_files(addition):
+    """Returns the files of the first column of the table that follows **addition**."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text[text.index(f"**{addition}**"):].split("\n| file |")[1].split("\n\n")[0]
+    files = []
+    for row in table.splitlines()[2:]:
+        for name in re.findall(r"`([^`]+)`", row.split("|")[1]):
+            if name.startswith("."):
+                name = files[-1].rsplit(".", 1)[0] + name
+            elif "/" not in name:
+                name = files[-1].rsplit("/", 1)[0] + "/" + name
+            files.append(name)
+    return files
+
+
+class Additions(unittest.TestCase):
+    def check(self, addition, most, pattern, example, counts_tests):
+        files = listed_files(addition)
+        counted = [name for name in files if counts_tests or not name.startswith("tests/")]
+        self.assertLessEqual(len(counted), most, counted)
+        for word, name in example.items():
+            files = [each.replace(word, name) for each in files]
+        for name in files:
+            self.assertTrue((ROOT / name).is_file(), name)
+        naming = subprocess.run(["grep", "-rlE", pattern, "--include=*.cc", "--include=*.h", "--include=*.py", "--include=CMakeLists.txt",
+                                 *PRODUCT], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+        self.assertEqual(set(naming), {name for name in files if not name.startswith("tests/")})
+
+    def test_an_augmentation(self):
+        self.check(*AUGMENTATION, counts_tests=True)
+
+    def test_a_model(self):
+        self.check(*MODEL, counts_tests=False)
+
+
+if __name__ == "__main__":
+    unittest.main()
