@@ -191,6 +191,8 @@ struct SourceOptions {
 // have another shape than the first one's, or a value that their type cannot hold, is an error.
 std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options);
 std::unique_ptr<Source> open_source(const std::string& path, Split split);
+// Returns what open_source() recognises, for --help: "a folder of CLASS/IMAGE files, ...".
+std::string data_forms();
 // Returns the path of an address of this machine ("file:///data" is "/data"); other paths and
 // addresses as they are. Throws std::runtime_error for a file of another machine.
 std::string local_path(const std::string& path);

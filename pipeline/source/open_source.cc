@@ -113,6 +113,12 @@ std::string local_path(const std::string& path) {
   return path.substr(kScheme.size());
 }
 
+std::string data_forms() {
+  return "a folder of CLASS/IMAGE files, train and val (or test) folders of such, the binary files "
+         "of CIFAR-10 or CIFAR-100; or shards (" +
+         shard_files() + ") or a list of files (" + list_files() + ")";
+}
+
 std::unique_ptr<Source> open_source(const std::string& given, const SourceOptions& options) {
   const std::string path = local_path(given);
   if (is_store_address(path)) return open_stored(path, options, true);

@@ -9,8 +9,10 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCT = ["decode", "staging", "pipeline", "train", "tools", "python"]
 
-# What is added -> how many files at most, tests among them only if they count; and what the product calls one that is there.
+# What is added, how many files at most, and what the product calls one that is there.
 AUGMENTATION = ("A built-in augmentation", 3, r"\bkTrimBorder\b|trim_border\.cc|def trim_border", {"NAME": "trim_border"})
+SOURCE = ("A source.", 4, r"\bis_cifar_folder\b|cifar_source\.cc", {"NAME": "cifar"})  # Python has a function of its own for it, too
+FORMAT = ("A format of shards", 4, r"\bscan_parquet\b|BlobFormat::parquet|enum class BlobFormat", {"NAME": "parquet"})
 MODEL = ("A model", 2, r"alexnet_models|alexnet\.cc", {"NAME": "alexnet"})
 
 
@@ -30,7 +32,7 @@ def listed_files(addition):
 
 
 class Additions(unittest.TestCase):
-    def check(self, addition, most, pattern, example, counts_tests):
+    def check(self, addition, most, pattern, example, counts_tests=False, product=PRODUCT):
         files = listed_files(addition)
         counted = [name for name in files if counts_tests or not name.startswith("tests/")]
         self.assertLessEqual(len(counted), most, counted)
@@ -39,14 +41,20 @@ class Additions(unittest.TestCase):
         for name in files:
             self.assertTrue((ROOT / name).is_file(), name)
         naming = subprocess.run(["grep", "-rlE", pattern, "--include=*.cc", "--include=*.h", "--include=*.py", "--include=CMakeLists.txt",
-                                 *PRODUCT], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+                                 *product], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
         self.assertEqual(set(naming), {name for name in files if not name.startswith("tests/")})
 
     def test_an_augmentation(self):
         self.check(*AUGMENTATION, counts_tests=True)
 
+    def test_a_source(self):
+        self.check(*SOURCE, product=PRODUCT[:-1])
+
+    def test_a_format(self):
+        self.check(*FORMAT)
+
     def test_a_model(self):
-        self.check(*MODEL, counts_tests=False)
+        self.check(*MODEL)
 
 
 if __name__ == "__main__":

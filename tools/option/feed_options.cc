@@ -61,11 +61,9 @@ FeedOptions DataOptions::feed() const {
 void add_data_option(CLI::App& app, DataOptions& options) {
   app.add_option(
          "--data", options.data,
-         "The data: a folder of CLASS/IMAGE files, train and val (or test) folders of such, the "
-         "binary files of CIFAR-10 or CIFAR-100; or shards (.tar as WebDataset has them, .parquet, "
-         ".tfrecord, .mds) or a list of files (.csv, .tsv, .jsonl), as a file, a folder, a glob "
-         "\"train-*.tar\" or \"train-{000..127}.tar\"; on this machine or in a store, as "
-         "s3://BUCKET/PREFIX or https://HOST/train-{000..127}.tar")
+         "The data: " + data_forms() +
+             ", as a file, a folder, a glob \"train-*.tar\" or \"train-{000..127}.tar\"; on this "
+             "machine or in a store, as s3://BUCKET/PREFIX or https://HOST/train-{000..127}.tar")
       ->required();
   add_field_options(app, options);
 }

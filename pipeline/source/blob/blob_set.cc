@@ -3,7 +3,6 @@
 #include <glob.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -24,20 +23,8 @@ namespace fs = std::filesystem;
 using FileNames = std::vector<std::string>;
 using SharedPlace = std::shared_ptr<const BlobPlace>;
 
-bool ends_with(const std::string& text, const char* end) { return text.ends_with(end); }
-
-bool is_digits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// NAME-00000-of-00128, with any number of digits.
-bool is_numbered_shard(const std::string& name) {
-  const size_t of = name.rfind("-of-");
-  if (of == std::string::npos || !is_digits(std::string_view(name).substr(of + 4))) return false;
-  const size_t dash = name.rfind('-', of - 1);
-  return of > 0 && dash != std::string::npos &&
-         is_digits(std::string_view(name).substr(dash + 1, of - dash - 1));
+bool all_digits(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
 // The name of what is in a folder of a place.
@@ -241,7 +228,7 @@ void expand_braces(const std::string& prefix, const std::string& rest, const std
     return;
   }
   const std::string first = group.substr(0, dots), last = group.substr(dots + 2);
-  if (!is_digits(first) || !is_digits(last) || first.size() > 9 || last.size() > 9 ||
+  if (!all_digits(first) || !all_digits(last) || first.size() > 9 || last.size() > 9 ||
       std::stoll(first) > std::stoll(last)) {
     const bool is_secret = without_query(before) != before;
     throw std::runtime_error(shown_path(pattern) + ": {" + (is_secret ? "..." : group) +
@@ -373,50 +360,19 @@ NamedFiles named(const FileNames& given) {
   return files;
 }
 
+std::string files_of(bool lists) {
+  std::string files;
+  for (const FormatEntry& entry : all_formats()) {
+    if ((entry.format == BlobFormat::list) != lists) continue;
+    files += (files.empty() ? "" : ", ") + std::string(entry.files);
+  }
+  return files;
+}
+
 }  // namespace
 
-const char* to_string(BlobFormat format) {
-  switch (format) {
-    case BlobFormat::tar:
-      return "tar";
-    case BlobFormat::parquet:
-      return "parquet";
-    case BlobFormat::tfrecord:
-      return "tfrecord";
-    case BlobFormat::mds:
-      return "mds";
-    case BlobFormat::list:
-      return "list";
-  }
-  return "?";
-}
-
-std::optional<BlobFormat> blob_format(const std::string& file_name) {
-  constexpr std::array<std::pair<const char*, BlobFormat>, 18> kEndings = {{
-      {".tar", BlobFormat::tar},
-      {".tar.gz", BlobFormat::tar},
-      {".tar.bz2", BlobFormat::tar},
-      {".tar.xz", BlobFormat::tar},
-      {".tar.zst", BlobFormat::tar},
-      {".tgz", BlobFormat::tar},
-      {".parquet", BlobFormat::parquet},
-      {".tfrecord", BlobFormat::tfrecord},
-      {".tfrecords", BlobFormat::tfrecord},
-      {".tfrecord.gz", BlobFormat::tfrecord},
-      {".mds", BlobFormat::mds},
-      {".mds.zstd", BlobFormat::mds},
-      {".mds.gz", BlobFormat::mds},
-      {".csv", BlobFormat::list},
-      {".tsv", BlobFormat::list},
-      {".jsonl", BlobFormat::list},
-      {".ndjson", BlobFormat::list},
-      {".tfrec", BlobFormat::tfrecord},
-  }};
-  for (const auto& [ending, format] : kEndings) {
-    if (ends_with(file_name, ending)) return format;
-  }
-  return is_numbered_shard(file_name) ? std::optional(BlobFormat::tfrecord) : std::nullopt;
-}
+std::string shard_files() { return files_of(false); }
+std::string list_files() { return files_of(true); }
 
 bool names_objects(const std::string& address) {
   return address.find('{') != std::string::npos || is_glob(without_query(address)) ||
@@ -446,10 +402,8 @@ BlobSet blob_set_of(const std::vector<std::string>& given, const StoreOptions& o
     const std::string& path = paths[i];
     const auto format = blob_format(without_query(given[i]));
     if (!format) {
-      throw std::runtime_error(
-          path +
-          ": its name says no format that is read (.tar, .parquet, .tfrecord, .mds, .csv, .tsv, "
-          ".jsonl, NAME-00000-of-00128)");
+      throw std::runtime_error(path + ": its name says no format that is read (" + shard_files() +
+                               ", " + list_files() + ", NAME-00000-of-00128)");
     }
     if (i > 0 && *format != set.format) {
       throw std::runtime_error(path + " is " + to_string(*format) + ", and " + paths.front() +

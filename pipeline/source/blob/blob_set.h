@@ -10,19 +10,10 @@
 
 #include "pipeline/source.h"
 #include "pipeline/source/blob/blob_place.h"
+#include "pipeline/source/format/formats.h"
 #include "pipeline/store/store_options.h"
 
 namespace stoker {
-
-enum class BlobFormat : uint8_t { tar, parquet, tfrecord, mds, list };
-const char* to_string(BlobFormat format);
-
-// Returns the format that a file's name stands for:
-//   .tar; .parquet; .tfrecord, .tfrecords or NAME-00000-of-00128 without another extension; .mds;
-//   .csv, .tsv, .jsonl and .ndjson (lists).
-// A compressed shard (.tar.gz, .tgz, .mds.zstd) counts as the format that it contains, whose parser
-// says what to do.
-std::optional<BlobFormat> blob_format(const std::string& file_name);
 
 struct BlobSet {
   BlobFormat format = BlobFormat::tar;
@@ -46,6 +37,11 @@ std::optional<BlobSet> find_blobs(const std::string& path, Split split,
 // The same for paths of files that are given one by one; their order is kept. Blobs have no query
 // in their names; of several that differ in it alone all but the first get a number, as "a.tar~2".
 BlobSet blob_set_of(const std::vector<std::string>& given, const StoreOptions& options = {});
+
+// Returns the endings of shards, or of lists, for people: ".tar as WebDataset has them, .parquet,
+// ...".
+std::string shard_files();
+std::string list_files();
 
 // Returns true if an address in a store names objects, by a format's ending, a glob or braces, and
 // no folder.

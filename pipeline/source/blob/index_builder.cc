@@ -13,11 +13,6 @@
 #include "pipeline/source/blob/index_writer.h"
 #include "pipeline/source/blob/sample_collector.h"
 #include "pipeline/source/blob/tar_scouts.h"
-#include "pipeline/source/format/list.h"
-#include "pipeline/source/format/mds.h"
-#include "pipeline/source/format/parquet.h"
-#include "pipeline/source/format/tar.h"
-#include "pipeline/source/format/tfrecord.h"
 #include "staging/error_text.h"
 #include "staging/mutex.h"
 #include "staging/threads.h"
@@ -26,21 +21,6 @@ namespace stoker {
 namespace {
 
 constexpr std::chrono::milliseconds kBuildAskAfter{100};  // between two calls of go_on()
-
-void scan(BlobFormat format, BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
-  switch (format) {
-    case BlobFormat::tar:
-      return scan_tar(blob, fields, out);
-    case BlobFormat::parquet:
-      return scan_parquet(blob, fields, out);
-    case BlobFormat::tfrecord:
-      return scan_tfrecord(blob, fields, out);
-    case BlobFormat::mds:
-      return scan_mds(blob, fields, out);
-    case BlobFormat::list:
-      return scan_list(blob, fields, out);
-  }
-}
 
 struct Stopped : std::runtime_error {
   Stopped() : std::runtime_error("stopped while the index was made") {}
@@ -278,7 +258,7 @@ class Builder {
       return agree_on_targets(blob, std::move(columns));
     };
     SampleCollector samples(reader, take, {request_.fields.targets, agree});
-    scan(request_.set.format, reader, request_.fields, samples);
+    entry_of(request_.set.format).scan(reader, request_.fields, samples);
     samples.finish();
     if (scouts_) scouts_->end(blob);
     wait_for_turn(blob);
