@@ -257,8 +257,8 @@ Step Loader::end_step() const { return impl_->end_step; }
 LoaderState Loader::state() const {
   Step slowest = impl_->next_batch[0];
   for (const auto& batch : impl_->next_batch) slowest = std::min<Step>(slowest, batch);
-  const BatchPlace place = impl_->filler.place(slowest, 0);
-  return {place.step, place.epoch, place.step_in_epoch, impl_->resume_fingerprint(),
+  const BatchPosition next = impl_->filler.position(slowest, 0);
+  return {next.step, next.epoch, next.step_in_epoch, impl_->resume_fingerprint(),
           impl_->options.grid};
 }
 
@@ -305,14 +305,14 @@ MemoryPlan Loader::memory_plan() const {
       impl_->inline_feed ? devices : std::max(impl_->workers, 1) + impl_->spare_workers;
   plan.scratch_bytes =
       threads * (worker_scratch_bytes(filler.source(), filler.worker_augment(), filler.decode()) +
-                 converted * (mixes ? 2 : 1) + filler.decoded_rows().scratch_bytes()) +
-      filler.seek_indexes().table_bytes() +
+                 converted * (mixes ? 2 : 1) + filler.reader().decoded_rows().scratch_bytes()) +
+      filler.reader().seek_indexes().table_bytes() +
       (impl_->graph ? impl_->graph->file_bytes() : devices * filler.worker_file_bytes());
   if (impl_->shared) {
     plan.share_bytes = impl_->shared->shared_bytes();
     plan.scratch_bytes += threads * impl_->shared->message_bytes();
   }
-  plan.cache_bytes = filler.decoded_rows().memory_bytes();
+  plan.cache_bytes = filler.reader().decoded_rows().memory_bytes();
   plan.store_bytes = filler.source().look_ahead_bytes();
   plan.frame_bytes =
       threads * worker_frame_bytes(filler.source(), filler.augment(), filler.decode());
@@ -322,17 +322,17 @@ MemoryPlan Loader::memory_plan() const {
 LoaderStats Loader::stats() const {
   LoaderStats stats;
   stats.store = impl_->filler.source().store_stats();
-  stats.read = impl_->filler.read_stats().snapshot();
-  stats.cached_read = impl_->filler.cached_read_stats().snapshot();
+  stats.read = impl_->filler.reader().stats().snapshot();
+  stats.cached_read = impl_->filler.reader().cached_stats().snapshot();
   stats.decode = impl_->filler.decode_stats().snapshot();
   for (const auto& ring : impl_->rings) stats.rings.push_back(ring->stats().snapshot());
   for (const auto& stager : impl_->stagers) stats.staging.push_back(stager->stats().snapshot());
   if (impl_->remote) stats.remote = impl_->remote->stats();
   if (impl_->shared) stats.share = impl_->shared->stats();
   stats.bad_samples = impl_->quarantine.bad_samples();
-  stats.seek_index = impl_->filler.seek_indexes().use();
-  stats.cache = impl_->filler.decoded_rows().stats();
-  stats.seek_recorded = impl_->filler.seek_indexes().recorded();
+  stats.seek_index = impl_->filler.reader().seek_indexes().use();
+  stats.cache = impl_->filler.reader().decoded_rows().stats();
+  stats.seek_recorded = impl_->filler.reader().seek_indexes().recorded();
   return stats;
 }
 

@@ -32,7 +32,7 @@ LoaderOptions plain_options(LoaderOptions options) {
 struct RemoteFiller::Impl {
   // One call of fill(), in pieces. It lives on the caller's stack until all of them are done.
   struct Call {
-    BatchPlace place;
+    BatchPosition position;
     Slab slab;
     int rows = 0;
     int piece = 1;
@@ -100,8 +100,8 @@ struct RemoteFiller::Impl {
   std::vector<uint8_t> fill(const RowRange& range, std::span<std::byte> message) {
     check(range, message.size());
     Call call;
-    call.place = filler.place(range.step, range.device);
-    call.place.first_row = range.first_row;
+    call.position = filler.position(range.step, range.device);
+    call.position.first_row = range.first_row;
     call.slab = begin_message(message, batch, range, fingerprint);
     call.rows = call.left = range.rows;
     const int together = filler.rows_together();
@@ -125,10 +125,11 @@ struct RemoteFiller::Impl {
   // For a source in a store, which fetches them before they are read.
   SampleSequence samples_of(const Call& call) const {
     const Sampler& sampler = filler.sampler();
-    return [&sampler, key = sampler.key(call.place.epoch), place = call.place, rows = call.rows,
-            row = 0](SampleId& id) mutable {
+    return [&sampler, key = sampler.key(call.position.epoch), position = call.position,
+            rows = call.rows, row = 0](SampleId& id) mutable {
       if (row == rows) return NextSample::end;
-      id = sampler.row(key, place.step_in_epoch, place.replica, place.first_row + row++).id;
+      id =
+          sampler.row(key, position.step_in_epoch, position.replica, position.first_row + row++).id;
       return NextSample::found;
     };
   }
@@ -160,7 +161,7 @@ struct RemoteFiller::Impl {
     std::exception_ptr error;
     mutex.unlock();
     try {
-      filler.fill(worker, call.slab, call.place, first, count);
+      filler.fill(worker, call.slab, call.position, first, count);
     } catch (...) {
       error = std::current_exception();
     }

@@ -9,9 +9,9 @@ SharedAhead::SharedAhead(const SharedRows& rows, const Options& options)
       cursor_{.step = options.first_step},
       position_(options.first_step) {}
 
-SharedAhead::Block& SharedAhead::block(const BlockPlace& place) {
-  Block& found = blocks_[options_.ring.index(place)];
-  if (found.step != place.step) found = {.step = place.step};
+SharedAhead::Block& SharedAhead::block(const BlockPosition& position) {
+  Block& found = blocks_[options_.ring.index(position)];
+  if (found.step != position.step) found = {.step = position.step};
   return found;
 }
 
@@ -23,10 +23,10 @@ void SharedAhead::advance() {
   ++cursor_.step;
 }
 
-NextSample SharedAhead::next(BlockPlace& place) {
+NextSample SharedAhead::next(BlockPosition& position) {
   const MutexLock lock(mutex_);
   if (!late_.empty()) {
-    place = late_.front();
+    position = late_.front();
     late_.pop_front();
     return NextSample::found;
   }
@@ -37,30 +37,30 @@ NextSample SharedAhead::next(BlockPlace& place) {
     Block& at = block(cursor_);
     if (at.state == State::open && rows_.is_for_this(cursor_)) {
       at.state = State::announced;
-      place = cursor_;
+      position = cursor_;
       advance();
       return NextSample::found;
     }
   }
 }
 
-bool SharedAhead::is_announced(const BlockPlace& place) const {
+bool SharedAhead::is_announced(const BlockPosition& position) const {
   const MutexLock lock(mutex_);
-  const Block& at = blocks_[options_.ring.index(place)];
-  return at.step == place.step && at.state == State::announced;
+  const Block& at = blocks_[options_.ring.index(position)];
+  return at.step == position.step && at.state == State::announced;
 }
 
-void SharedAhead::will_read(const BlockPlace& place) {
+void SharedAhead::will_read(const BlockPosition& position) {
   const MutexLock lock(mutex_);
-  Block& at = block(place);
+  Block& at = block(position);
   if (at.state == State::announced) return;
   at.state = State::announced;
-  late_.push_back(place);
+  late_.push_back(position);
 }
 
-bool SharedAhead::was_taken(const BlockPlace& place) {
+bool SharedAhead::was_taken(const BlockPosition& position) {
   const MutexLock lock(mutex_);
-  Block& at = block(place);
+  Block& at = block(position);
   const bool was_announced = at.state == State::announced;
   at.state = State::taken;
   return was_announced;

@@ -33,12 +33,12 @@ class SharedAhead {
   SharedAhead(const SharedAhead&) = delete;
   SharedAhead& operator=(const SharedAhead&) = delete;
 
-  // Sets `place` to the next block whose samples are to be fetched here.
-  NextSample next(BlockPlace& place);
-  bool is_announced(const BlockPlace& place) const;
-  void will_read(const BlockPlace& place);
+  // Sets `position` to the next block whose samples are to be fetched here.
+  NextSample next(BlockPosition& position);
+  bool is_announced(const BlockPosition& position) const;
+  void will_read(const BlockPosition& position);
   // The block's rows are there, from another member. Returns whether its samples were announced.
-  bool was_taken(const BlockPlace& place);
+  bool was_taken(const BlockPosition& position);
   // Says that all rows before `step` are there.
   void set_position(Step step);
 
@@ -50,15 +50,15 @@ class SharedAhead {
   };
 
   // Of a block that is under way.
-  Block& block(const BlockPlace& place) REQUIRES(mutex_);
+  Block& block(const BlockPosition& position) REQUIRES(mutex_);
   void advance() REQUIRES(mutex_);
 
   const SharedRows& rows_;
   const Options options_;
   mutable Mutex mutex_;
   std::vector<Block> blocks_ GUARDED_BY(mutex_);
-  std::deque<BlockPlace> late_ GUARDED_BY(mutex_);  // read without an announcement
-  BlockPlace cursor_ GUARDED_BY(mutex_);            // what next() looks at next, but for late ones
+  std::deque<BlockPosition> late_ GUARDED_BY(mutex_);  // read without an announcement
+  BlockPosition cursor_ GUARDED_BY(mutex_);  // what next() looks at next, but for late ones
   Step position_ GUARDED_BY(mutex_);
 };
 

@@ -86,37 +86,37 @@ SharedFiller::SharedFiller(RowFiller& filler, const Source& source, const Augmen
 }
 
 NextSample SharedFiller::next_ahead(RowRange& range) {
-  BlockPlace place;
-  const NextSample next = ahead_->next(place);
+  BlockPosition block;
+  const NextSample next = ahead_->next(block);
   if (next != NextSample::found) return next;
-  const int first = place.number * rows_per_block_;
-  range = {place.step, place.device, first, std::min(rows_per_block_, batch_.rows - first)};
+  const int first = block.number * rows_per_block_;
+  range = {block.step, block.device, first, std::min(rows_per_block_, batch_.rows - first)};
   return next;
 }
 
 SharedRows::Look SharedFiller::look(const RowRange& range, int64_t waited_ns) {
-  const BlockPlace place = place_of(range);
-  const bool is_fetched = ahead_ && ahead_->is_announced(place);
-  const SharedRows::Look look = rows_.look(place, waited_ns, is_fetched);
+  const BlockPosition block = block_of(range);
+  const bool is_fetched = ahead_ && ahead_->is_announced(block);
+  const SharedRows::Look look = rows_.look(block, waited_ns, is_fetched);
   const bool is_to_be_read =
       look.found == SharedRows::Found::ours || look.found == SharedRows::Found::alone;
-  if (ahead_ && is_to_be_read) ahead_->will_read(place);
+  if (ahead_ && is_to_be_read) ahead_->will_read(block);
   return look;
 }
 
-void SharedFiller::batch_is_complete(const BatchPlace& place) {
+void SharedFiller::batch_is_complete(const BatchPosition& position) {
   MutexLock lock(mutex_);
-  const auto device = static_cast<size_t>(place.device);
+  const auto device = static_cast<size_t>(position.device);
   const auto index = [&](Step step) {
     return device * depth_ + static_cast<size_t>(step) % depth_;
   };
   Step& oldest = oldest_[device];
-  done_[index(place.batch)] = true;
-  if (place.batch != oldest) return;
+  done_[index(position.batch)] = true;
+  if (position.batch != oldest) return;
   while (done_[index(oldest)]) done_[index(oldest++)] = false;
-  const Step position = *std::min_element(oldest_.begin(), oldest_.end());
-  rows_.set_position(position);
-  if (ahead_) ahead_->set_position(position);
+  const Step reached = *std::min_element(oldest_.begin(), oldest_.end());
+  rows_.set_position(reached);
+  if (ahead_) ahead_->set_position(reached);
 }
 
 int64_t SharedFiller::message_bytes() const {
@@ -130,11 +130,11 @@ std::span<std::byte> SharedFiller::message(RowWorker& worker, int rows) const {
 
 bool SharedFiller::take(RowWorker& worker, Slab& slab, const RowRange& range, uint64_t word) {
   const std::span<std::byte> rows = message(worker, range.rows);
-  if (!rows_.read(place_of(range), word, rows)) return false;
+  if (!rows_.read(block_of(range), word, rows)) return false;
   const Slab made = slab_at(rows.data(), message_layout(batch_, range.rows));
   filler_.take(slab, range.first_row, range.rows, made, {});
-  if (ahead_ && ahead_->was_taken(place_of(range))) {
-    for (int row = 0; row < range.rows; ++row) filler_.pass_over(made.ids[row]);
+  if (ahead_ && ahead_->was_taken(block_of(range))) {
+    for (int row = 0; row < range.rows; ++row) filler_.reader().skip(made.ids[row]);
   }
   taken_.fetch_add(range.rows, std::memory_order_relaxed);
   return true;
@@ -148,17 +148,17 @@ bool SharedFiller::fill(RowWorker& worker, Slab& slab, const RowRange& range, ui
     const ForOthers guard(worker, bad);
     const std::span<std::byte> rows = message(worker, range.rows);
     made = slab_at(rows.data(), message_layout(batch_, range.rows));
-    BatchPlace place = filler_.place(range.step, range.device);
-    place.first_row = range.first_row;
-    filler_.plan(made, place, 0, range.rows);
-    if (!fill(worker, made, place)) {
+    BatchPosition position = filler_.position(range.step, range.device);
+    position.first_row = range.first_row;
+    filler_.plan(made, position, 0, range.rows);
+    if (!fill(worker, made, position)) {
       release(range, word);
       return false;
     }
     if (!bad.empty()) {
-      rows_.decline(place_of(range), word);
+      rows_.decline(block_of(range), word);
       count_alone(range.rows);
-    } else if (rows_.give(place_of(range), word, rows)) {
+    } else if (rows_.give(block_of(range), word, rows)) {
       given_.fetch_add(range.rows, std::memory_order_relaxed);
     } else {
       count_alone(range.rows);
@@ -181,14 +181,14 @@ bool SharedFiller::fill_block(RowWorker& worker, Slab& slab, const RowRange& ran
         continue;
       case SharedRows::Found::ours:
         return fill(worker, slab, range, word,
-                    [this, &range](RowWorker& by, Slab& made, const BatchPlace& place) {
-                      filler_.fill(by, made, place, 0, range.rows);
+                    [this, &range](RowWorker& by, Slab& made, const BatchPosition& position) {
+                      filler_.fill(by, made, position, 0, range.rows);
                       return true;
                     });
       case SharedRows::Found::busy:
         return false;
       case SharedRows::Found::alone:
-        filler_.fill(worker, slab, filler_.place(range.step, range.device), range.first_row,
+        filler_.fill(worker, slab, filler_.position(range.step, range.device), range.first_row,
                      range.rows);
         count_alone(range.rows);
         return true;
@@ -196,12 +196,12 @@ bool SharedFiller::fill_block(RowWorker& worker, Slab& slab, const RowRange& ran
   }
 }
 
-void SharedFiller::fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& place,
+void SharedFiller::fill_batch(RowWorker& worker, Slab& slab, const BatchPosition& position,
                               const std::function<bool()>& ends) {
-  rows_.wait_for_others(place.batch, ends);
+  rows_.wait_for_others(position.batch, ends);
   std::vector<RowRange> left;
   for (int row = 0; row < batch_.rows; row += rows_per_block_) {
-    const RowRange range{place.batch, place.device, row,
+    const RowRange range{position.batch, position.device, row,
                          std::min(rows_per_block_, batch_.rows - row)};
     if (!fill_block(worker, slab, range, 0)) left.push_back(range);
   }
@@ -214,7 +214,7 @@ void SharedFiller::fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& p
     });
     if (left.size() == before) rows_.wait(seen, kFillWaitMs);
   }
-  batch_is_complete(place);
+  batch_is_complete(position);
 }
 
 ShareStats SharedFiller::stats() const {

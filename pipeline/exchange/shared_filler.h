@@ -50,16 +50,16 @@ class SharedFiller {
   // Fills rows of a block that is ours, which it is no longer after the call. `fill` fills the
   // planned rows from 0 on of the slab that it gets, and returns false if it did not fill all of
   // them; that is what this function returns then.
-  using Fill = std::function<bool(RowWorker& worker, Slab& made, const BatchPlace& place)>;
+  using Fill = std::function<bool(RowWorker& worker, Slab& made, const BatchPosition& position)>;
   bool fill(RowWorker& worker, Slab& slab, const RowRange& range, uint64_t word, const Fill& fill);
-  void release(const RowRange& range, uint64_t word) { rows_.release(place_of(range), word); }
+  void release(const RowRange& range, uint64_t word) { rows_.release(block_of(range), word); }
   // Says that all rows of a device's batch are there.
-  void batch_is_complete(const BatchPlace& place);
+  void batch_is_complete(const BatchPosition& position);
   // Notes rows that were filled without the others.
   void count_alone(int rows) { alone_.fetch_add(rows, std::memory_order_relaxed); }
   // Fills a whole batch in the caller's thread: the plain twin of what FeedGraph does. It leaves
   // rows out if it has waited until `ends`.
-  void fill_batch(RowWorker& worker, Slab& slab, const BatchPlace& place,
+  void fill_batch(RowWorker& worker, Slab& slab, const BatchPosition& position,
                   const std::function<bool()>& ends);
 
   int64_t shared_bytes() const { return rows_.bytes(); }
@@ -69,7 +69,7 @@ class SharedFiller {
  private:
   // Returns whether the rows are in the slab; false: another process is at it.
   bool fill_block(RowWorker& worker, Slab& slab, const RowRange& range, int64_t waited_ns);
-  BlockPlace place_of(const RowRange& range) const {
+  BlockPosition block_of(const RowRange& range) const {
     return {range.step, range.device, range.first_row / rows_per_block_};
   }
   std::span<std::byte> message(RowWorker& worker, int rows) const;

@@ -145,14 +145,14 @@ void SharedRows::wait_for_others(Step step, const std::function<bool()>& ends) {
   at_ns_ = start + waited;
 }
 
-SharedRows::Control& SharedRows::control(const BlockPlace& place) const {
+SharedRows::Control& SharedRows::control(const BlockPosition& position) const {
   static_assert(sizeof(Control) == kControlBytes);
-  return reinterpret_cast<Control*>(file_.bytes())[ring_.index(place)];
+  return reinterpret_cast<Control*>(file_.bytes())[ring_.index(position)];
 }
 
-uint64_t* SharedRows::rows_of(const BlockPlace& place) const {
+uint64_t* SharedRows::rows_of(const BlockPosition& position) const {
   return reinterpret_cast<uint64_t*>(file_.bytes() + aligned(ring_.size() * kControlBytes) +
-                                     ring_.index(place) * aligned(options_.block_bytes));
+                                     ring_.index(position) * aligned(options_.block_bytes));
 }
 
 bool SharedRows::has_company(Step step) const {
@@ -161,17 +161,18 @@ bool SharedRows::has_company(Step step) const {
 
 // Of the members that have yet to come to the step and are not far behind it. Twice the ring's
 // length: a member looks a ring ahead, and others are up to one behind it.
-uint32_t SharedRows::owner_of(const BlockPlace& place) const {
-  const auto number = static_cast<uint64_t>(place.step) + static_cast<uint64_t>(place.device) +
-                      static_cast<uint64_t>(place.number / kDealt);
-  return file_.member_for(number, place.step - 2 * options_.steps + 1, place.step);
+uint32_t SharedRows::owner_of(const BlockPosition& position) const {
+  const auto number = static_cast<uint64_t>(position.step) +
+                      static_cast<uint64_t>(position.device) +
+                      static_cast<uint64_t>(position.number / kDealt);
+  return file_.member_for(number, position.step - 2 * options_.steps + 1, position.step);
 }
 
-bool SharedRows::is_for_this(const BlockPlace& place) const {
-  if (place.step > kLastStep) return true;
-  const uint64_t word = control(place).word.load(std::memory_order_acquire);
-  if (step_in(word) > place.step && is_near(step_in(word))) return true;
-  if (step_in(word) == place.step) {
+bool SharedRows::is_for_this(const BlockPosition& position) const {
+  if (position.step > kLastStep) return true;
+  const uint64_t word = control(position).word.load(std::memory_order_acquire);
+  if (step_in(word) > position.step && is_near(step_in(word))) return true;
+  if (step_in(word) == position.step) {
     switch (state_in(word)) {
       case kDone:
         return false;
@@ -183,19 +184,20 @@ bool SharedRows::is_for_this(const BlockPlace& place) const {
         break;
     }
   }
-  return owner_of(place) == file_.serial();
+  return owner_of(position) == file_.serial();
 }
 
-SharedRows::Look SharedRows::look(const BlockPlace& place, int64_t waited_ns, bool is_fetched) {
-  if (place.step > kLastStep) return {};
+SharedRows::Look SharedRows::look(const BlockPosition& position, int64_t waited_ns,
+                                  bool is_fetched) {
+  if (position.step > kLastStep) return {};
   const bool may_yield = !is_fetched && waited_ns < options_.yield_ms * 1000000;
-  std::atomic<uint64_t>& shared = control(place).word;
+  std::atomic<uint64_t>& shared = control(position).word;
   uint64_t word = shared.load(std::memory_order_acquire);
   for (;;) {
     const Step step = step_in(word);
     bool is_taken_over = false;
-    if (step > place.step && is_near(step)) return {};
-    if (step == place.step) {
+    if (step > position.step && is_near(step)) return {};
+    if (step == position.step) {
       switch (state_in(word)) {
         case kDone:
           return {Found::done, word};
@@ -210,11 +212,11 @@ SharedRows::Look SharedRows::look(const BlockPlace& place, int64_t waited_ns, bo
           break;
       }
     }
-    if (!has_company(place.step)) return {};
-    if (may_yield && !is_taken_over && owner_of(place) != file_.serial()) {
+    if (!has_company(position.step)) return {};
+    if (may_yield && !is_taken_over && owner_of(position) != file_.serial()) {
       return {Found::busy, word};
     }
-    const uint64_t ours = claimed(word, place.step, file_.serial());
+    const uint64_t ours = claimed(word, position.step, file_.serial());
     if (!shared.compare_exchange_weak(word, ours, std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {
       continue;
@@ -224,38 +226,41 @@ SharedRows::Look SharedRows::look(const BlockPlace& place, int64_t waited_ns, bo
   }
 }
 
-bool SharedRows::read(const BlockPlace& place, uint64_t word, std::span<std::byte> rows) {
-  Control& shared = control(place);
+bool SharedRows::read(const BlockPosition& position, uint64_t word, std::span<std::byte> rows) {
+  Control& shared = control(position);
   if (shared.word.load(std::memory_order_acquire) != word) return false;
   const uint64_t seal = shared.seal.load(std::memory_order_acquire);
-  copy_out(rows_of(place), rows);
+  copy_out(rows_of(position), rows);
   std::atomic_thread_fence(std::memory_order_acquire);
   if (shared.word.load(std::memory_order_relaxed) != word) return false;
   if (seal_of_rows(rows, word) == seal) return true;
   // A late owner has written into it.
   spoilt_.fetch_add(1, std::memory_order_relaxed);
-  leave(place, word, kFree);
+  leave(position, word, kFree);
   return false;
 }
 
-bool SharedRows::give(const BlockPlace& place, uint64_t word, std::span<const std::byte> rows) {
-  Control& shared = control(place);
+bool SharedRows::give(const BlockPosition& position, uint64_t word,
+                      std::span<const std::byte> rows) {
+  Control& shared = control(position);
   if (shared.word.load(std::memory_order_acquire) != word) return false;
   std::atomic_thread_fence(std::memory_order_release);  // after the word by which it is ours
-  copy_in(rows_of(place), rows);
+  copy_in(rows_of(position), rows);
   shared.seal.store(seal_of_rows(rows, word), std::memory_order_release);
-  return leave(place, word, kDone);
+  return leave(position, word, kDone);
 }
 
-bool SharedRows::decline(const BlockPlace& place, uint64_t word) {
-  return leave(place, word, kDeclined);
+bool SharedRows::decline(const BlockPosition& position, uint64_t word) {
+  return leave(position, word, kDeclined);
 }
 
-void SharedRows::release(const BlockPlace& place, uint64_t word) { leave(place, word, kFree); }
+void SharedRows::release(const BlockPosition& position, uint64_t word) {
+  leave(position, word, kFree);
+}
 
-bool SharedRows::leave(const BlockPlace& place, uint64_t word, uint64_t state) {
-  const bool is_ours = control(place).word.compare_exchange_strong(word, with_state(word, state),
-                                                                   std::memory_order_acq_rel);
+bool SharedRows::leave(const BlockPosition& position, uint64_t word, uint64_t state) {
+  const bool is_ours = control(position).word.compare_exchange_strong(word, with_state(word, state),
+                                                                      std::memory_order_acq_rel);
   if (is_ours) file_.notify();
   return is_ours;
 }

@@ -42,7 +42,7 @@
 namespace stoker {
 
 // Block `number` of a device's batch.
-struct BlockPlace {
+struct BlockPosition {
   Step step = 0;
   int device = 0;
   int number = 0;
@@ -54,10 +54,10 @@ struct BlockRing {
   int devices = 1;
   int blocks = 1;  // of a device's batch
   size_t size() const { return static_cast<size_t>(steps) * blocks_of_a_step(); }
-  size_t index(const BlockPlace& place) const {
-    return static_cast<size_t>(place.step % steps) * blocks_of_a_step() +
-           static_cast<size_t>(place.device) * static_cast<size_t>(blocks) +
-           static_cast<size_t>(place.number);
+  size_t index(const BlockPosition& position) const {
+    return static_cast<size_t>(position.step % steps) * blocks_of_a_step() +
+           static_cast<size_t>(position.device) * static_cast<size_t>(blocks) +
+           static_cast<size_t>(position.number);
   }
 
  private:
@@ -105,17 +105,18 @@ class SharedRows {
   }
   // Returns whether this member shall fetch the samples of a block: it is this member's, or nobody
   // else will decode it for this member. The answer changes as members come, go and get on.
-  bool is_for_this(const BlockPlace& place) const;
+  bool is_for_this(const BlockPosition& position) const;
   // Takes the block if it is free. `waited_ns`: for how long it has been busy for the caller.
   // `is_fetched`: the caller has its samples, so that it is not left to another member.
-  Look look(const BlockPlace& place, int64_t waited_ns, bool is_fetched = false);
+  Look look(const BlockPosition& position, int64_t waited_ns, bool is_fetched = false);
   // Copies a block that is done. Returns false if it is not, or no longer: look again.
-  bool read(const BlockPlace& place, uint64_t word, std::span<std::byte> rows);
+  bool read(const BlockPosition& position, uint64_t word, std::span<std::byte> rows);
   // For a block that is ours. Each ends that. give() and decline() return false if another member
   // has taken it over.
-  bool give(const BlockPlace& place, uint64_t word, std::span<const std::byte> rows);
-  bool decline(const BlockPlace& place, uint64_t word);  // each member decodes these rows by itself
-  void release(const BlockPlace& place, uint64_t word);  // nothing was done
+  bool give(const BlockPosition& position, uint64_t word, std::span<const std::byte> rows);
+  bool decline(const BlockPosition& position,
+               uint64_t word);  // each member decodes these rows by itself
+  void release(const BlockPosition& position, uint64_t word);  // nothing was done
 
   uint32_t changes() const { return file_.changes(); }
   void wait(uint32_t seen, int ms) { file_.wait(seen, ms); }
@@ -127,14 +128,14 @@ class SharedRows {
  private:
   struct Control;
 
-  Control& control(const BlockPlace& place) const;
-  uint64_t* rows_of(const BlockPlace& place) const;
+  Control& control(const BlockPosition& position) const;
+  uint64_t* rows_of(const BlockPosition& position) const;
   bool is_near(Step step) const {
     return file_.has_member(step - options_.steps, step + options_.steps);
   }
   bool has_company(Step step) const;
-  uint32_t owner_of(const BlockPlace& place) const;
-  bool leave(const BlockPlace& place, uint64_t word, uint64_t state);
+  uint32_t owner_of(const BlockPosition& position) const;
+  bool leave(const BlockPosition& position, uint64_t word, uint64_t state);
 
   const Options options_;
   const BlockRing ring_;

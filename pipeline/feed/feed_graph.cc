@@ -18,41 +18,41 @@ namespace {
 
 namespace flow = oneapi::tbb::flow;
 
-// A worker's place in the arena. `gate` is an empty graph: a thread waits for it to execute the
-// arena's tasks, and leaves the arena when it is released.
-struct Seat {
-  Seat(const RowFiller& filler, size_t of_worker) : worker(filler), number(of_worker) {}
+// A worker and its slot in the arena. `gate` is an empty graph: a thread waits for it to execute
+// the arena's tasks, and leaves the arena when it is released.
+struct WorkerSlot {
+  WorkerSlot(const RowFiller& filler, size_t of_worker) : worker(filler), number(of_worker) {}
   RowWorker worker;
   const size_t number;
   std::unique_ptr<flow::graph> gate;
 };
 
-thread_local Seat* my_seat = nullptr;
+thread_local WorkerSlot* my_slot = nullptr;
 
 // A separate function because of ThreadSanitizer: it cannot see how TBB hands over a message, so
 // the tests suppress its reports for this function, and for no other of ours.
 [[gnu::noinline]] FillTicket copy_message(const FillTicket& message) { return message; }
 
 // The worker threads. Keeps min(tasks, limit) of them in the arena; the others sleep.
-class Seats {
+class WorkerSlots {
  public:
-  Seats(oneapi::tbb::task_arena& arena, RowFiller& filler, int workers, int spare)
+  WorkerSlots(oneapi::tbb::task_arena& arena, RowFiller& filler, int workers, int spare)
       : stats_(filler.decode_stats()), limit_(workers), taken_(workers + spare) {
     for (size_t i = 0; i < taken_.size(); ++i) {
-      Seat& seat = *seats_.emplace_back(std::make_unique<Seat>(filler, i));
-      arena.execute([&] { seat.gate = std::make_unique<flow::graph>(); });
+      WorkerSlot& slot = *slots_.emplace_back(std::make_unique<WorkerSlot>(filler, i));
+      arena.execute([&] { slot.gate = std::make_unique<flow::graph>(); });
     }
     threads_ =
-        start_threads("workers", std::ssize(seats_), [this, tracer = filler.tracer()](int64_t i) {
+        start_threads("workers", std::ssize(slots_), [this, tracer = filler.tracer()](int64_t i) {
           if (tracer) tracer->name_thread("worker " + std::to_string(i));
-          serve(*seats_[static_cast<size_t>(i)]);
+          serve(*slots_[static_cast<size_t>(i)]);
         });
   }
   void close() {  // REQUIRES: no task is left
     {
       MutexLock lock(mutex_);
       closed_ = true;
-      for (auto& seat : seats_) leave(*seat);
+      for (auto& slot : slots_) leave(*slot);
     }
     work_.notify_all();
     threads_.clear();
@@ -60,14 +60,14 @@ class Seats {
   void limit(int64_t workers) {
     {
       MutexLock lock(mutex_);
-      limit_.store(std::clamp<int64_t>(workers, 1, static_cast<int64_t>(seats_.size())));
+      limit_.store(std::clamp<int64_t>(workers, 1, static_cast<int64_t>(slots_.size())));
     }
     work_.notify_all();
   }
 
   void task_comes() { tasks_.fetch_add(1); }  // before the task is put
   void task_is_there() {                      // after it was put
-    if (!seat_is_wanted()) return;
+    if (!worker_is_wanted()) return;
     { MutexLock lock(mutex_); }  // now a thread is either before its check or asleep
     work_.notify_one();
   }
@@ -78,48 +78,48 @@ class Seats {
   // the arena.
   void task_done() {
     const int64_t left = tasks_.fetch_sub(1) - 1;
-    if (std::min(left, limit_.load()) >= seated_.load()) return;
+    if (std::min(left, limit_.load()) >= in_arena_.load()) return;
     // The thread that destroys the graph also executes tasks.
-    if (my_seat == nullptr) return;
+    if (my_slot == nullptr) return;
     const MutexLock lock(mutex_);
-    if (wanted() < seated_.load()) leave(*my_seat);
+    if (wanted() < in_arena_.load()) leave(*my_slot);
   }
 
  private:
-  void leave(Seat& seat) REQUIRES(mutex_) {
-    if (!taken_[seat.number]) return;
-    taken_[seat.number] = false;
-    seated_.fetch_sub(1);
-    seat.gate->release_wait();
+  void leave(WorkerSlot& slot) REQUIRES(mutex_) {
+    if (!taken_[slot.number]) return;
+    taken_[slot.number] = false;
+    in_arena_.fetch_sub(1);
+    slot.gate->release_wait();
   }
-  bool seat_is_wanted() const { return seated_.load() < wanted(); }
+  bool worker_is_wanted() const { return in_arena_.load() < wanted(); }
   int64_t wanted() const { return std::min(tasks_.load(), limit_.load()); }
-  void serve(Seat& seat) {
-    my_seat = &seat;
+  void serve(WorkerSlot& slot) {
+    my_slot = &slot;
     for (;;) {
       {
         MutexLock lock(mutex_);
         const int64_t start = steady_now_ns();
-        while (!closed_ && !seat_is_wanted()) work_.wait(lock);
+        while (!closed_ && !worker_is_wanted()) work_.wait(lock);
         if (closed_) return;
         stats_.add_input_wait(steady_now_ns() - start);
-        seated_.fetch_add(1);
-        taken_[seat.number] = true;
-        seat.gate->reserve_wait();
+        in_arena_.fetch_add(1);
+        taken_[slot.number] = true;
+        slot.gate->reserve_wait();
       }
-      seat.gate->wait_for_all();
+      slot.gate->wait_for_all();
     }
   }
 
   StageStats& stats_;
-  std::vector<std::unique_ptr<Seat>> seats_;
-  std::atomic<int64_t> tasks_{0};   // put or about to be put, not done
-  std::atomic<int64_t> seated_{0};  // changed under mutex_
-  std::atomic<int64_t> limit_;      // changed under mutex_; 1 to the number of seats
+  std::vector<std::unique_ptr<WorkerSlot>> slots_;
+  std::atomic<int64_t> tasks_{0};     // put or about to be put, not done
+  std::atomic<int64_t> in_arena_{0};  // changed under mutex_
+  std::atomic<int64_t> limit_;        // changed under mutex_; 1 to the number of slots
   Mutex mutex_;
   CondVar work_;
   bool closed_ GUARDED_BY(mutex_) = false;
-  std::vector<bool> taken_ GUARDED_BY(mutex_);  // by seat: its worker is in the arena
+  std::vector<bool> taken_ GUARDED_BY(mutex_);  // by slot: its worker is in the arena
   std::vector<std::jthread> threads_;
 };
 
@@ -164,7 +164,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
   oneapi::tbb::task_arena arena;
   std::unique_ptr<flow::graph> graph;
   std::unique_ptr<flow::function_node<FillTicket>> fill_node;
-  std::unique_ptr<Seats> seats;
+  std::unique_ptr<WorkerSlots> slots;
   std::vector<std::jthread> io_threads;
   std::unique_ptr<BusyRows> busy;  // of `shared`
   std::jthread driver;
@@ -197,7 +197,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
 
   // Makes the threads. If it throws, the destructor ends those that are there.
   void start() {
-    seats = std::make_unique<Seats>(arena, filler, options.workers, options.spare_workers);
+    slots = std::make_unique<WorkerSlots>(arena, filler, options.workers, options.spare_workers);
     io_threads = start_threads("reading files", options.io_threads,
                                [this](int64_t i) { read_files(static_cast<int>(i)); });
     if (options.remote) options.remote->open(*this, rows_per_ticket);
@@ -213,8 +213,8 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     if (driver.joinable()) driver.join();
     if (options.remote) {
       for (const RowRange& range : options.remote->close()) {
-        take_off(filling[range.device][range.step % depth], filler.place(range.step, range.device),
-                 range.rows);
+        take_off(filling[range.device][range.step % depth],
+                 filler.position(range.step, range.device), range.rows);
       }
     }
     if (busy) busy->close();
@@ -223,7 +223,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     graph->wait_for_all();
     // They stay where they are until their threads have ended: ThreadSanitizer cannot see that TBB
     // has waited for what the threads did.
-    if (seats) seats->close();
+    if (slots) slots->close();
   }
 
   int threads() const { return options.workers + options.spare_workers; }
@@ -289,12 +289,12 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     } catch (...) {
       stop(std::current_exception());
     }
-    take_off(slab, filler.place(range.step, range.device), range.rows);
+    take_off(slab, filler.position(range.step, range.device), range.rows);
   }
   void fail(std::exception_ptr error) noexcept override { stop(std::move(error)); }
   double local_rows_per_s() const override {
     const StageSnapshot decoded = filler.decode_stats().snapshot();
-    const StageSnapshot cached = filler.cached_read_stats().snapshot();
+    const StageSnapshot cached = filler.reader().cached_stats().snapshot();
     const int64_t busy_ns = decoded.service_ns + cached.service_ns;
     if (busy_ns == 0) return 0;
     return 1e9 * options.workers * static_cast<double>(decoded.items) /
@@ -342,25 +342,25 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
   }
 
   void put(const FillTicket& ticket) {
-    seats->task_comes();
+    slots->task_comes();
     fill_node->try_put(ticket);
-    seats->task_is_there();
+    slots->task_is_there();
   }
 
   void fill(FillTicket ticket) noexcept {
-    seats->task_begins();
+    slots->task_begins();
     if (find_rows(ticket)) fill_found(ticket);
-    seats->task_done();
+    slots->task_done();
   }
 
   void fill_found(const FillTicket& ticket) noexcept {
     Filling& slab = filling_of(ticket);
-    const BatchPlace place = filler.place(ticket.step, ticket.device);
+    const BatchPosition position = filler.position(ticket.step, ticket.device);
     int done = ticket.rows;
     if (!stopping.load(std::memory_order_relaxed)) {
       try {
-        done = options.shared ? fill_shared(ticket, *slab.slab, place)
-                              : fill_rows(ticket, *slab.slab, place);
+        done = options.shared ? fill_shared(ticket, *slab.slab, position)
+                              : fill_rows(ticket, *slab.slab, position);
       } catch (...) {
         stop(std::current_exception());
       }
@@ -369,29 +369,29 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     }
     if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
     // If nothing was done, the slab may belong to another step by now.
-    if (done > 0) take_off(slab, place, done);
+    if (done > 0) take_off(slab, position, done);
   }
 
-  void take_off(Filling& slab, const BatchPlace& place, int rows_done) {
+  void take_off(Filling& slab, const BatchPosition& position, int rows_done) {
     if (slab.rows_left.fetch_sub(rows_done, std::memory_order_acq_rel) > rows_done) return;
-    if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
+    if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, position);
     // It is told before the commit: after that, the slab's next step may be complete before this
     // thread goes on.
-    if (options.shared) options.shared->batch_is_complete(place);
-    rings[place.device]->commit(place.batch);
+    if (options.shared) options.shared->batch_is_complete(position);
+    rings[position.device]->commit(position.batch);
     if (options.remote) options.remote->batch_is_complete();
-    const SpanTimer mark(filler.tracer(), SpanKind::commit, place.step, place.device);
+    const SpanTimer mark(filler.tracer(), SpanKind::commit, position.step, position.device);
   }
 
   // Returns how many of the ticket's rows are done; the others come back when they are read.
-  int fill_rows(const FillTicket& ticket, Slab& slab, const BatchPlace& place) {
-    RowWorker& worker = my_seat->worker;
+  int fill_rows(const FillTicket& ticket, Slab& slab, const BatchPosition& position) {
+    RowWorker& worker = my_slot->worker;
     if (ticket.unit >= 0) {
-      filler.fill(worker, slab, place, ticket.first_row, read_ahead->samples(ticket));
+      filler.fill(worker, slab, position, ticket.first_row, read_ahead->samples(ticket));
     } else if (!read_ahead) {
-      filler.fill(worker, slab, place, ticket.first_row, ticket.rows);
+      filler.fill(worker, slab, position, ticket.first_row, ticket.rows);
     } else {
-      const int done = filler.fill_cached(worker, slab, place, ticket.first_row, ticket.rows);
+      const int done = filler.fill_cached(worker, slab, position, ticket.first_row, ticket.rows);
       note_hit(done == ticket.rows);
       const FillTicket rest{ticket.step, ticket.device, ticket.first_row + done,
                             ticket.rows - done};
@@ -402,8 +402,8 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
   }
 
   // The same for rows that are shared: all or none, because their samples are in memory together.
-  int fill_shared(FillTicket ticket, Slab& slab, const BatchPlace& place) {
-    RowWorker& worker = my_seat->worker;
+  int fill_shared(FillTicket ticket, Slab& slab, const BatchPosition& position) {
+    RowWorker& worker = my_slot->worker;
     const RowRange range = range_of(ticket);
     while (ticket.claim == 0 && ticket.unit < 0) {
       const auto [found, word] = options.shared->look(range);
@@ -419,31 +419,32 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
       }
     }
     if (ticket.claim == 0) {
-      const int done = fill_rows(ticket, slab, place);
+      const int done = fill_rows(ticket, slab, position);
       options.shared->count_alone(done);
       return done;
     }
-    const bool is_filled =
-        options.shared->fill(worker, slab, range, ticket.claim,
-                             [this, &ticket](RowWorker& by, Slab& made, const BatchPlace& of_made) {
-                               return fill_made(ticket, by, made, of_made);
-                             });
+    const bool is_filled = options.shared->fill(
+        worker, slab, range, ticket.claim,
+        [this, &ticket](RowWorker& by, Slab& made, const BatchPosition& of_made) {
+          return fill_made(ticket, by, made, of_made);
+        });
     if (is_filled) return ticket.rows;
     ticket.claim = 0;  // an I/O thread looks for it again
     return read_ahead->submit(ticket) ? 0 : ticket.rows;
   }
 
   // Fills the ticket's rows from row 0 on; returns false if their samples are not in memory.
-  bool fill_made(const FillTicket& ticket, RowWorker& worker, Slab& made, const BatchPlace& place) {
+  bool fill_made(const FillTicket& ticket, RowWorker& worker, Slab& made,
+                 const BatchPosition& position) {
     if (ticket.unit >= 0) {
-      filler.fill(worker, made, place, 0, read_ahead->samples(ticket));
+      filler.fill(worker, made, position, 0, read_ahead->samples(ticket));
       return true;
     }
     if (!read_ahead) {
-      filler.fill(worker, made, place, 0, ticket.rows);
+      filler.fill(worker, made, position, 0, ticket.rows);
       return true;
     }
-    const bool is_hit = filler.fill_cached(worker, made, place, 0, ticket.rows) == ticket.rows;
+    const bool is_hit = filler.fill_cached(worker, made, position, 0, ticket.rows) == ticket.rows;
     note_hit(is_hit);
     return is_hit;
   }
@@ -473,9 +474,9 @@ FeedGraph::FeedGraph(RowFiller& filler, std::vector<PinnedRing*> rings,
 }
 FeedGraph::~FeedGraph() = default;
 void FeedGraph::stop(std::exception_ptr error) noexcept { impl_->stop(std::move(error)); }
-void FeedGraph::limit_workers(int workers) noexcept { impl_->seats->limit(workers); }
+void FeedGraph::limit_workers(int workers) noexcept { impl_->slots->limit(workers); }
 int64_t FeedGraph::file_bytes() const {
-  const int64_t index = impl_->filler.seek_indexes().largest_index_bytes();
+  const int64_t index = impl_->filler.reader().seek_indexes().largest_index_bytes();
   const int64_t of_workers = impl_->threads() * impl_->filler.worker_file_bytes();
   if (!impl_->read_ahead) return of_workers;
   const ReadAhead& ahead = *impl_->read_ahead;

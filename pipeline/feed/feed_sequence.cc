@@ -12,7 +12,7 @@ constexpr Step kMaxPassedOver = 64;
 }  // namespace
 
 NextSample FeedSequence::operator()(SampleId& id) {
-  const DecodedRows& decoded = filler_.decoded_rows();
+  const DecodedRows& decoded = filler_.reader().decoded_rows();
   if (decoded.form() == nullptr) return advance(id);
   // Nobody asked while rows were made of what is kept: nothing is fetched that nobody will read.
   if (shared_ == nullptr && batch_ + kMaxPassedOver < decoded.reached()) {
@@ -35,10 +35,10 @@ NextSample FeedSequence::advance(SampleId& id) {
     const NextSample next = next_range();
     if (next != NextSample::found) return next;
   }
-  const BatchPlace place = filler_.place(range_.step, range_.device);
+  const BatchPosition position = filler_.position(range_.step, range_.device);
   const int row = range_.first_row++;
   --range_.rows;
-  id = filler_.sampler().row(place.epoch, place.step_in_epoch, place.replica, row).id;
+  id = filler_.sampler().row(position.epoch, position.step_in_epoch, position.replica, row).id;
   return NextSample::found;
 }
 

@@ -11,8 +11,8 @@ namespace stoker {
 
 class FeedSequence {
  public:
-  // The feed has the batches [first_batch, end_batch) (BatchPlace::batch) of `rows` rows for each
-  // of `devices`. `shared`: says which rows' samples are fetched here; null: those of all. The
+  // The feed has the batches [first_batch, end_batch) (BatchPosition::batch) of `rows` rows for
+  // each of `devices`. `shared`: says which rows' samples are fetched here; null: those of all. The
   // filler and `shared` outlive it.
   FeedSequence(const RowFiller& filler, SharedFiller* shared, int devices, int rows,
                Step first_batch, Step end_batch)
@@ -24,7 +24,7 @@ class FeedSequence {
         end_(end_batch),
         batch_(first_batch) {}
 
-  // Leaves out what RowFiller::decoded_rows() has.
+  // Leaves out what SampleReader::decoded_rows() has.
   NextSample operator()(SampleId& id);
 
  private:

@@ -14,14 +14,14 @@ void InlineFeed::fill(Step step, int device) {
   PinnedRing& ring = *rings_[device];
   if (!ring.wait_free(step)) return;
   Slab& slab = ring.begin(step);
-  const BatchPlace place = filler_.place(step, device);
+  const BatchPosition position = filler_.position(step, device);
   try {
     if (shared_) {
-      shared_->fill_batch(*workers_[device], slab, place, [&ring] { return ring.stopped(); });
+      shared_->fill_batch(*workers_[device], slab, position, [&ring] { return ring.stopped(); });
     } else {
-      filler_.fill(*workers_[device], slab, place, 0, ring.layout().shape().rows);
+      filler_.fill(*workers_[device], slab, position, 0, ring.layout().shape().rows);
     }
-    filler_.finish(slab, place);
+    filler_.finish(slab, position);
   } catch (...) {
     for (PinnedRing* each : rings_) each->stop(std::current_exception());
   }

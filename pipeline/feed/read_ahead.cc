@@ -42,8 +42,8 @@ bool ReadAhead::next(FillTicket& ticket) {
     const int64_t start = steady_now_ns();
     (idle ? ticket_came_ : units_came_).wait(lock);
     const int64_t waited = steady_now_ns() - start;
-    idle ? filler_.read_stats().add_input_wait(waited)
-         : filler_.read_stats().add_output_wait(waited);
+    idle ? filler_.reader().stats().add_input_wait(waited)
+         : filler_.reader().stats().add_output_wait(waited);
   }
   if (queued_ == 0) return false;
   ticket = queue_[queue_first_];
@@ -59,12 +59,12 @@ bool ReadAhead::next(FillTicket& ticket) {
 }
 
 void ReadAhead::read(const FillTicket& ticket, Slab& slab) {
-  const BatchPlace place = filler_.place(ticket.step, ticket.device);
-  filler_.plan(slab, place, ticket.first_row, ticket.rows);
+  const BatchPosition position = filler_.position(ticket.step, ticket.device);
+  filler_.plan(slab, position, ticket.first_row, ticket.rows);
   Unit& unit = units_[ticket.unit];
   for (int i = 0; i < ticket.rows && !abandoned_; ++i) {
     unit.buffers[i].trim(kept_bytes_);
-    filler_.read(slab, place, ticket.first_row + i, unit.buffers[i], unit.samples[i]);
+    filler_.reader().read(slab, position, ticket.first_row + i, unit.buffers[i], unit.samples[i]);
   }
 }
 

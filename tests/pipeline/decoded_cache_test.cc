@@ -239,7 +239,7 @@ TEST_F(DecodedCacheTest, WhatIsKeptIsNotAnnouncedNorWhatIsPast) {
   EXPECT_TRUE(is_ahead(4 + std::ssize(ids(others, 1'000))));
   EXPECT_TRUE(ids(others, 1).empty());
   // Rows of a much later batch are read: nobody needs those between any more.
-  filler.decoded_rows().reach(3'000);
+  filler.reader().decoded_rows().reach(3'000);
   EXPECT_TRUE(is_ahead(std::ssize(ids(others, 1'000))));
   // A feed of which all is kept has an end of asking, too.
   options.feed.cache = cache_at("");

@@ -44,7 +44,7 @@ class SharedAheadTest : public ::testing::Test {
   }
   static std::set<AheadPlace> all_of(SharedAhead& ahead, NextSample end = NextSample::later) {
     std::set<AheadPlace> places;
-    BlockPlace place;
+    BlockPosition place;
     NextSample next;
     while ((next = ahead.next(place)) == NextSample::found) {
       EXPECT_TRUE(places.insert({place.step, place.device, place.number}).second);
@@ -60,7 +60,7 @@ class SharedAheadTest : public ::testing::Test {
 TEST_F(SharedAheadTest, ABlockIsOneMembersAndIsLeftToIt) {
   int of_a = 0;
   for (int number = 0; number < kBlocks; ++number) {
-    const BlockPlace place{0, 0, number};
+    const BlockPosition place{0, 0, number};
     ASSERT_NE(a_.is_for_this(place), b_.is_for_this(place)) << number;
     SharedRows& owner = a_.is_for_this(place) ? a_ : b_;
     SharedRows& other = a_.is_for_this(place) ? b_ : a_;
@@ -90,7 +90,7 @@ TEST_F(SharedAheadTest, WhoIsAheadOrFarBehindIsNotAskedForABlock) {
 TEST_F(SharedAheadTest, WhatAnotherMemberDecodesIsNotFetched) {
   int number = 0;
   while (!a_.is_for_this({0, 0, number})) ++number;
-  const BlockPlace place{0, 0, number};
+  const BlockPosition place{0, 0, number};
   const std::vector<std::byte> rows(10);
   const auto look = a_.look(place, 0);
   ASSERT_EQ(look.found, Found::ours);
@@ -99,7 +99,7 @@ TEST_F(SharedAheadTest, WhatAnotherMemberDecodesIsNotFetched) {
   ASSERT_TRUE(a_.give(place, look.word, rows));
   EXPECT_FALSE(a_.is_for_this(place));
   EXPECT_FALSE(b_.is_for_this(place));
-  const BlockPlace next{1, 0, number};
+  const BlockPosition next{1, 0, number};
   ASSERT_TRUE(a_.decline(next, a_.look(next, kAheadLong).word));
   EXPECT_TRUE(b_.is_for_this(next));  // each decodes it by itself
 }
@@ -138,7 +138,7 @@ TEST_F(SharedAheadTest, TheEndIsSaid) {
 TEST_F(SharedAheadTest, WhatIsReadForAnotherMemberIsAnnouncedThen) {
   SharedAhead ahead(b_, ahead_options());
   const std::set<AheadPlace> announced = all_of(ahead);
-  const BlockPlace place{0, 0, a_.is_for_this({0, 0, 0}) ? 0 : kBlocks - 1};
+  const BlockPosition place{0, 0, a_.is_for_this({0, 0, 0}) ? 0 : kBlocks - 1};
   ASSERT_FALSE(announced.contains({place.step, place.device, place.number}));
   EXPECT_FALSE(ahead.is_announced(place));
   ahead.will_read(place);
@@ -152,7 +152,7 @@ TEST_F(SharedAheadTest, WhatWasTakenIsNotAnnouncedAgain) {
   int mine = 0, other = 0;
   while (!a_.is_for_this({0, 0, mine})) ++mine;
   while (a_.is_for_this({0, 0, other})) ++other;
-  BlockPlace place;
+  BlockPosition place;
   ASSERT_EQ(ahead.next(place), NextSample::found);
   EXPECT_EQ(place.number, mine);
   EXPECT_TRUE(ahead.was_taken({0, 0, mine})) << "it was announced";

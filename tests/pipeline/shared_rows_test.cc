@@ -254,7 +254,7 @@ TEST_F(SharedRowsTest, WhatALateOwnerWritesIsFoundOutAndDecodedAgain) {
 TEST_F(SharedRowsTest, TheBlockOfADeadOrStoppedMemberIsTakenOverAtOnce) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     SharedRows a(options());
-    const BlockPlace place{1};
+    const BlockPosition place{1};
     const pid_t child = fork();
     if (child == 0) {
       SharedRows dying(options());

@@ -1,0 +1,52 @@
+#include "pipeline/row/row_faults.h"
+
+#include <cstring>
+
+#include "pipeline/random/random_key.h"
+
+namespace stoker {
+namespace {
+
+// Draw numbers for the choice of a substitute, far from those of augmentation: a row must not
+// change because the same key gets another use.
+constexpr uint32_t kSubstituteDraw = 0x53554200;
+constexpr int kSubstituteTries = 8;
+constexpr uint8_t kMidGrey = 128;
+
+}  // namespace
+
+void RowFaults::report(RowWorker& worker, const BatchPosition& position, int row, SampleId id,
+                       const ReadStatus& read, const DecodeStatus& decoded) const {
+  BadSample bad{.step = position.step,
+                .epoch = position.epoch,
+                .device = position.device,
+                .row = position.first_row + row,
+                .finding = {id, "unreadable", -1, read.message}};
+  if (read.ok) bad.finding = {id, to_string(decoded.code), decoded.byte_offset, decoded.message};
+  if (worker.bad_samples) {
+    worker.bad_samples->push_back(std::move(bad));
+  } else {
+    quarantine_.report(std::move(bad));
+  }
+}
+
+void RowFaults::substitute(RowWorker& worker, int64_t epoch, SampleId id, RowNote& note) const {
+  const RandomKey key(seed_, epoch, id);
+  std::vector<uint8_t> buffer;
+  for (uint32_t attempt = 0; attempt < kSubstituteTries; ++attempt) {
+    const SampleId other = key.below(kSubstituteDraw + attempt, source_.size());
+    if (other == id) continue;
+    SampleBytes sample;
+    if (!source_.read(other, buffer, sample.bytes).ok) continue;
+    if (!maker_.make(worker, sample, epoch, other, note).ok()) continue;
+    note.pixels_of = other;
+    return;
+  }
+  note.pixels_of = -1;
+  note.source = {};
+  for (const MutableImageView& out : worker.outs) {
+    std::memset(out.data, kMidGrey, size_t{3} * static_cast<size_t>(out.width) * out.height);
+  }
+}
+
+}  // namespace stoker

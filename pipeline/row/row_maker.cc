@@ -1,0 +1,100 @@
+#include "pipeline/row/row_maker.h"
+
+namespace stoker {
+
+RowMaker::RowMaker(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
+                   const DeviceEdits& edits, SampleReader& reader, const RowWriter& writer,
+                   const Sampler& sampler)
+    : augment_(augment),
+      edits_(edits),
+      seed_(options.seed),
+      encoding_(source.encoding()),
+      raw_size_(source.raw_size()),
+      reader_(reader),
+      writer_(writer),
+      sampler_(sampler) {}
+
+bool RowMaker::make_of_part(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                            SampleId id, RowNote& note) const {
+  const uint64_t seed = appearance_seed(seed_, note.appearance);
+  Augmenter& augmenter = worker.augmenter;
+  if (sample.is_decoded()) {
+    note.source = sample.decoded.source;
+    return augmenter.decoded_row(sample.decoded, seed, epoch, id, worker.outs[0]);
+  }
+  const SeekUse before = augmenter.seek_use();
+  const bool is_made = augmenter.file_pieces(sample.pieces, seed, epoch, id, worker.outs,
+                                             note.source, sample.seek_index);
+  reader_.was_decoded(id, sample, augmenter.seek_use() - before, {});
+  return is_made;
+}
+
+DecodeStatus RowMaker::make(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                            SampleId id, RowNote& note, std::span<const uint8_t> next) const {
+  const uint64_t seed = appearance_seed(seed_, note.appearance);
+  if (encoding_ == SampleEncoding::image_file) {
+    return make_of_file(worker, sample, seed, epoch, id, note);
+  }
+  note.source = raw_size_;
+  const bool planar = encoding_ == SampleEncoding::raw_planar;
+  DecodeStatus status;
+  for (size_t view = 0; view < worker.outs.size() && status.ok(); ++view) {
+    status = worker.augmenter.raw_row(
+        sample.bytes, planar, raw_size_, seed, epoch, id, worker.outs[view],
+        view == 0 ? next : std::span<const uint8_t>{}, static_cast<int>(view));
+  }
+  return status;
+}
+
+DecodeStatus RowMaker::make_of_file(RowWorker& worker, const SampleBytes& sample, uint64_t seed,
+                                    int64_t epoch, SampleId id, RowNote& note) const {
+  Augmenter& augmenter = worker.augmenter;
+  const SeekUse before = augmenter.seek_use();
+  const DecodeStatus status = augmenter.file_views(sample.bytes, seed, epoch, id, worker.outs,
+                                                   note.source, sample.seek_index);
+  reader_.was_decoded(id, sample, augmenter.seek_use() - before, augmenter.recorded_index());
+  return status;
+}
+
+// The same draws as those of the row's steps.
+void RowMaker::erase(RowWorker& worker, Slab& slab, int64_t epoch, int row) const {
+  if (!edits_.any()) return;
+  RowEdit& edit = slab.edits[row] = {};
+  const RowNote& note = note_of(slab, row);
+  if (!edits_.erases || note.pixels_of < 0) return;
+  const uint64_t seed = appearance_seed(seed_, note.appearance);
+  const auto erasing = draw_erasing(*last_erasing(augment_.stages), augment_.output, seed, epoch,
+                                    note.pixels_of, worker.erasing);
+  if (erasing) set_erasing(*erasing, edit);
+}
+
+// A bad sample is not mixed into anything, and nothing into its substitute, whose row does not
+// count.
+void RowMaker::mix(RowWorker& worker, Slab& slab, const BatchPosition& position, int first) const {
+  const bool paired = sampler_.paired(position.epoch, position.step_in_epoch, position.replica,
+                                      position.first_row + first) &&
+                      !note_of(slab, first).bad && !note_of(slab, first + 1).bad;
+  MixRow rows[2];
+  for (const int i : {0, 1}) {
+    const int row = first + i, partner = first + 1 - i;
+    rows[i] = {writer_.pixels(worker, slab, row), paired ? mix_of(slab, position, row) : MixDraw{}};
+    const bool mixed = rows[i].draw.kind != MixKind::none;
+    note_of(slab, row).mix = {rows[i].draw, mixed ? slab.ids[partner] : -1};
+    writer_.set_mix(slab, row, slab.labels[mixed ? partner : row], rows[i].draw.own_share);
+  }
+  if (edits_.mixes) {
+    for (const int i : {0, 1}) set_mixing(rows[i].draw, slab.edits[first + i]);
+  } else {
+    mix_rows(augment_.output, rows[0], rows[1], worker.mix_scratch);
+  }
+}
+
+MixDraw RowMaker::mix_of(const Slab& slab, const BatchPosition& position, int row) const {
+  if (augment_.mix.per_batch) {
+    return draw_mix(augment_.mix, augment_.output, seed_, position.epoch, position.step_in_epoch);
+  }
+  const uint64_t seed = appearance_seed(seed_, note_of(slab, row).appearance);
+  return draw_mix(augment_.mix, augment_.output, seed, position.epoch, slab.ids[row]);
+}
+
+}  // namespace stoker

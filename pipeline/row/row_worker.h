@@ -1,0 +1,42 @@
+// What a thread keeps between the rows that it fills, and which row it is at. Owner: whoever runs
+// the thread. Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/augment.h"
+#include "pipeline/loader_types.h"
+#include "pipeline/row/quarantine.h"
+#include "pipeline/row/sample_reader.h"
+#include "staging/pinned_ring.h"
+
+namespace stoker {
+
+class RowFiller;
+
+// Reused, with its scratch.
+struct RowWorker {
+  explicit RowWorker(const RowFiller& filler);
+  Augmenter augmenter;
+  SampleBuffer file;                   // the bytes of the current sample
+  SampleBuffer next_file;              // those of the sample after it, if both are read at once
+  std::vector<uint8_t> pixels;         // of the current row or pair of rows, if they are converted
+  std::vector<uint8_t> mix_scratch;    // of mix_rows()
+  Draws erasing;                       // of draw_erasing()
+  std::vector<MutableImageView> outs;  // the current row's views
+  SampleTargets targets;               // of the current row
+  std::vector<BadSample>* bad_samples = nullptr;  // where they go; null: to the quarantine
+  bool is_plain = false;           // rows stay u8, in a slab of that form (row_message.h)
+  std::vector<std::byte> message;  // of such rows, which others share
+};
+
+inline RowNote& note_of(Slab& slab, int row) { return reinterpret_cast<RowNote*>(slab.notes)[row]; }
+inline const RowNote& note_of(const Slab& slab, int row) {
+  return reinterpret_cast<const RowNote*>(slab.notes)[row];
+}
+
+}  // namespace stoker
