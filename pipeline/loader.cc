@@ -111,9 +111,9 @@ struct Loader::Impl {
     if (options.remote_rows) {
       remote = std::make_shared<RemoteRows>(remote_options(source, augment));
     } else if (!shared || shared->looks_ahead()) {
-      look_ahead =
-          source.look_ahead(FeedSequence(filler, shared.get(), static_cast<int>(devices.size()),
-                                         options.batch_size, first_batch, end_batch));
+      look_ahead = source.storage().look_ahead(
+          FeedSequence(filler, shared.get(), static_cast<int>(devices.size()), options.batch_size,
+                       first_batch, end_batch));
     }
     if (workers == 0 && !remote) {
       inline_feed.emplace(filler, each_ring, shared.get());
@@ -313,7 +313,7 @@ MemoryPlan Loader::memory_plan() const {
     plan.scratch_bytes += threads * impl_->shared->message_bytes();
   }
   plan.cache_bytes = filler.reader().decoded_rows().memory_bytes();
-  plan.store_bytes = filler.source().look_ahead_bytes();
+  plan.store_bytes = filler.source().storage().look_ahead_bytes();
   plan.frame_bytes =
       threads * worker_frame_bytes(filler.source(), filler.augment(), filler.decode());
   return plan;
@@ -321,7 +321,7 @@ MemoryPlan Loader::memory_plan() const {
 
 LoaderStats Loader::stats() const {
   LoaderStats stats;
-  stats.store = impl_->filler.source().store_stats();
+  stats.store = impl_->filler.source().storage().store_stats();
   stats.read = impl_->filler.reader().stats().snapshot();
   stats.cached_read = impl_->filler.reader().cached_stats().snapshot();
   stats.decode = impl_->filler.decode_stats().snapshot();

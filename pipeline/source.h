@@ -70,24 +70,35 @@ class LookAhead {
   virtual ~LookAhead() = default;
 };
 
-class Source {
+// What is known of a source before a sample is read. It is the same for the life of the source.
+struct SourceInfo {
+  int64_t size = 0;                                      // how many samples there are
+  SampleEncoding encoding = SampleEncoding::image_file;  // of all samples
+  Size raw_size{};                                       // of every sample, if they are raw
+  std::string root{};                                    // "" if there is none
+  std::vector<std::string> class_names{};
+  // The columns of every sample's targets besides its label; mostly none.
+  std::vector<TargetColumn> targets{};
+  // Files that are left out or listed under two labels, in a fixed order.
+  std::vector<SourceNote> notes{};
+  // Changes when the list of samples or labels changes; not with the content of a file.
+  uint64_t fingerprint = 0;
+  // A digest of the columns of targets and their values, as far as they are known before the
+  // samples are read; 0 if there are no columns.
+  uint64_t targets_digest = 0;
+  // Whether all labels are known from the start. Otherwise a label may come with its sample, and
+  // is no part of any digest.
+  bool knows_labels = true;
+};
+
+// What a source can do besides, because of where its bytes lie: read those that are in memory, or
+// parts of a file, and fetch what comes from afar before it is read. Everything is optional.
+class SampleStorage {
  public:
-  virtual ~Source() = default;
-  virtual int64_t size() const = 0;
-  virtual int label(SampleId id) const = 0;
-  // Unique, printable, stable between runs; for files: the path relative to root().
-  virtual std::string name(SampleId id) const = 0;
-  virtual const std::string& root() const = 0;  // "" if there is none
-  virtual const std::vector<std::string>& class_names() const = 0;
-  virtual SampleEncoding encoding() const = 0;
-  virtual Size raw_size() const = 0;  // of every sample, if the encoding is raw
-  // Sets `bytes` to the sample's bytes, either inside `buffer` (which is resized and reused) or in
-  // memory that the source owns. `bytes` is valid until the next call with the same buffer.
-  virtual ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
-                          std::span<const uint8_t>& bytes) const = 0;
-  // As read(), but only for bytes that are in memory already, so that the call takes no longer than
-  // a copy; it must not wait for storage. Returns false if they are not in memory, if that cannot
-  // be known, or if something is wrong with the sample, which read() will report.
+  virtual ~SampleStorage() = default;
+  // As Source::read(), but only for bytes that are in memory already, so that the call takes no
+  // longer than a copy; it must not wait for storage. Returns false if they are not in memory, if
+  // that cannot be known, or if something is wrong with the sample, which read() will report.
   virtual bool read_cached([[maybe_unused]] SampleId id,
                            [[maybe_unused]] std::vector<uint8_t>& buffer,
                            [[maybe_unused]] std::span<const uint8_t>& bytes) const {
@@ -122,31 +133,44 @@ class Source {
   // How much of the data is in a store, and in a cache of it; nullopt: nothing is in one. May ask
   // for the length of every sample.
   virtual std::optional<StoredBytes> stored_bytes() const { return std::nullopt; }
-  // The columns of every sample's targets besides its label; mostly none. The same for the life of
-  // the source.
-  virtual std::span<const TargetColumn> targets() const { return {}; }
+};
+
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual const SourceInfo& info() const = 0;
+  virtual int label(SampleId id) const = 0;
+  // Unique, printable, stable between runs; for files: the path relative to the root.
+  virtual std::string name(SampleId id) const = 0;
+  // Sets `bytes` to the sample's bytes, either inside `buffer` (which is resized and reused) or in
+  // memory that the source owns. `bytes` is valid until the next call with the same buffer.
+  virtual ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                          std::span<const uint8_t>& bytes) const = 0;
   // Fills `out` with the label and the targets of a sample: as many columns as this source's own
-  // targets() has. There may be more, behind them, which a view fills in. `bytes` is what read()
-  // gave for it, or empty if it gave none: a source whose targets come with the image keeps them in
-  // that buffer, and fills in zeros without it. Here it takes label(id), which suits sources
-  // without columns.
+  // info() has. There may be more, behind them, which a view fills in. `bytes` is what read() gave
+  // for it, or empty if it gave none: a source whose targets come with the image keeps them in that
+  // buffer, and fills in zeros without it. Here it takes label(id), which suits sources without
+  // columns.
   virtual void read_targets(SampleId id, [[maybe_unused]] std::span<const uint8_t> bytes,
                             SampleTargets& out) const {
     out.label = label(id);
   }
-  // Returns notes about files that are left out or listed under two labels, in a fixed order.
-  virtual std::vector<SourceNote> notes() const { return {}; }
-  // Changes when the list of samples or labels changes; not with the content of a file.
-  virtual uint64_t fingerprint() const = 0;
-  // Whether all labels are known from the start. Otherwise a label may come with its sample, and
-  // is no part of any digest.
-  virtual bool knows_labels() const { return true; }
   // A digest of the labels in the order of the samples: the same in a folder, in shards or a list
-  // (drawn samples have their own); fingerprint() if they are unknown. Here it asks for each.
+  // (drawn samples have their own); the fingerprint if they are unknown. Here it asks for each.
   virtual uint64_t labels_digest() const;
-  // The same for the columns of targets() and their values, as far as they are known before the
-  // samples are read; 0 if there are no columns.
-  virtual uint64_t targets_digest() const { return 0; }
+  // Here there is nothing but read().
+  virtual const SampleStorage& storage() const;
+
+  int64_t size() const { return info().size; }
+  const std::string& root() const { return info().root; }
+  const std::vector<std::string>& class_names() const { return info().class_names; }
+  SampleEncoding encoding() const { return info().encoding; }
+  Size raw_size() const { return info().raw_size; }
+  std::span<const TargetColumn> targets() const { return info().targets; }
+  const std::vector<SourceNote>& notes() const { return info().notes; }
+  uint64_t fingerprint() const { return info().fingerprint; }
+  bool knows_labels() const { return info().knows_labels; }
+  uint64_t targets_digest() const { return info().targets_digest; }
 };
 
 enum class Split : uint8_t { all, train, test };

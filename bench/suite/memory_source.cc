@@ -11,7 +11,7 @@ constexpr int64_t kTimesPerEpoch = 100;
 
 }  // namespace
 
-MemorySource::MemorySource(const Source& files) : files_(files) {
+MemorySource::MemorySource(const Source& files) : files_(files), info_(files.info()) {
   size_t total = 0;
   std::vector<uint8_t> buffer;
   for (SampleId id = 0; id < files.size() && count() < kMaxFiles && total < kMaxBytes; ++id) {
@@ -21,9 +21,8 @@ MemorySource::MemorySource(const Source& files) : files_(files) {
     total += bytes.size();
   }
   if (total == 0) throw std::runtime_error(files.root() + ": no file could be read");
+  info_.size = count() * kTimesPerEpoch;
 }
-
-int64_t MemorySource::size() const { return count() * kTimesPerEpoch; }
 
 std::string MemorySource::name(SampleId id) const {
   return files_.name(id % count()) + "#" + std::to_string(id / count());

@@ -26,7 +26,7 @@ FileStamp DecodedRows::stamp_to_keep(SampleId id) const {
 void DecodedRows::keep(SampleId id, const FileStamp& stamp, const DecodedPicture& picture) {
   if (picture.pixels.empty()) return;
   // A file that changed while it was read gave pixels of neither state.
-  if (source_.stamp(id) == stamp) samples_->keep(id, stamp, picture);
+  if (source_.storage().stamp(id) == stamp) samples_->keep(id, stamp, picture);
 }
 
 bool DecodedRows::announces(SampleId id) const {

@@ -107,7 +107,7 @@ struct RemoteFiller::Impl {
     const int together = filler.rows_together();
     const int pieces = kPiecesPerThread * (1 + static_cast<int>(threads.size()));
     call.piece = std::max(1, range.rows / together / pieces) * together;
-    const auto ahead = filler.source().look_ahead(samples_of(call));
+    const auto ahead = filler.source().storage().look_ahead(samples_of(call));
     MutexLock lock(mutex);
     // The caller works, too: a single thread needs no other, which would have to be woken.
     std::unique_ptr<RowWorker> worker = take_worker();

@@ -42,7 +42,7 @@ SharedRows::Options rows_options(const Source& source, const AugmentSpec& augmen
           .blocks = (batch.rows + rows_per_block - 1) / rows_per_block,
           .block_bytes = message_layout(batch, rows_per_block).slab_bytes(),
           .first_step = options.first_step * options.parts,
-          .yield_ms = source.store_stats() ? kYieldMs : 0,
+          .yield_ms = source.storage().store_stats() ? kYieldMs : 0,
           .wait_s = options.share.wait_s};
 }
 
@@ -76,7 +76,7 @@ SharedFiller::SharedFiller(RowFiller& filler, const Source& source, const Augmen
       depth_(static_cast<size_t>(options.ring_depth)),
       oldest_(static_cast<size_t>(devices), options.first_step * options.parts),
       done_(oldest_.size() * depth_) {
-  if (!source.store_stats()) return;
+  if (!source.storage().store_stats()) return;
   const int steps = std::max(options.ring_depth, options.share.steps * options.parts);
   const int blocks = (batch_.rows + rows_per_block_ - 1) / rows_per_block_;
   ahead_.emplace(

@@ -33,7 +33,7 @@ bool SampleReader::read_cached(const Slab& slab, const BatchPosition& position, 
   if (!read_decoded(position, span.sample, MayWait::no, buffer, out)) {
     // If a file is in memory, its index nearly always is, too; it is a hundredth as large.
     if (!read_pieces(slab, position, row, MayWait::no, buffer, out) &&
-        !source_.read_cached(span.sample, buffer.file, out.bytes)) {
+        !source_.storage().read_cached(span.sample, buffer.file, out.bytes)) {
       return false;
     }
     decoded_rows_.was_read(span.sample);
@@ -44,7 +44,7 @@ bool SampleReader::read_cached(const Slab& slab, const BatchPosition& position, 
 
 void SampleReader::skip(SampleId id) {
   decoded_rows_.was_read(id);
-  source_.will_not_read(id);
+  source_.storage().will_not_read(id);
 }
 
 // Returns false, and notes what to do with the sample's file, if its picture is not kept.

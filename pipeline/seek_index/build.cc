@@ -33,7 +33,7 @@ class Indexer {
   Indexed run(SampleId id) {
     Indexed result;
     std::span<const uint8_t> bytes;
-    result.stamp = settled_stamp(source_.stamp(id), system_now_ns());
+    result.stamp = settled_stamp(source_.storage().stamp(id), system_now_ns());
     result.bad = checker_.is_unreadable(id, bytes, result.finding);
     if (result.bad) return result;
     if (builder_.build(bytes, step_, result.index)) {

@@ -43,7 +43,7 @@ std::string default_seek_index_path(const Source& source) {
   if (cache.empty() || source.root().empty()) return "";
   std::error_code ignored;
   // The root of a store is an address, which has one form.
-  const std::string root = source.store_stats()
+  const std::string root = source.storage().store_stats()
                                ? source.root()
                                : std::filesystem::canonical(source.root(), ignored).string();
   return cache + "/seek-" + hex64(text_digest(root)) + ".bin";

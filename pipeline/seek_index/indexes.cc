@@ -67,7 +67,9 @@ StoredIndex SeekIndexes::read(SampleId id, std::vector<uint8_t>& buffer) const {
 }
 
 void SeekIndexes::record(SampleId id, std::span<const uint8_t> index) {
-  if (is_full_ || recorded_->add(id, {settled_stamp(source_.stamp(id), begun_ns_), index})) return;
+  if (is_full_ ||
+      recorded_->add(id, {settled_stamp(source_.storage().stamp(id), begun_ns_), index}))
+    return;
   const std::string reason = std::strerror(errno);
   if (is_full_.exchange(true)) return;
   std::fprintf(stderr, "stoker: no more seek indexes are recorded: cannot write in %s: %s\n",

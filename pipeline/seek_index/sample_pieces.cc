@@ -18,7 +18,8 @@ bool SamplePieces::read(const Source& source, SampleId id, MayWait may_wait,
   const std::span<uint8_t> body =
       is_one ? head : std::span(buffer.data() + head.size(), bytes_.body.size());
   const BytePiece wanted[] = {{0, head}, {static_cast<int64_t>(bytes_.body.begin), body}};
-  if (!source.read_pieces(id, stamp_, std::span(wanted).first(is_one ? 1 : 2), may_wait)) {
+  if (!source.storage().read_pieces(id, stamp_, std::span(wanted).first(is_one ? 1 : 2),
+                                    may_wait)) {
     return false;
   }
   pieces.file_bytes = index_.file().bytes;

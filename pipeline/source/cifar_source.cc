@@ -105,11 +105,13 @@ std::vector<std::string> cifar_class_names(const BlobPlace& place, const std::st
 class CifarSource final : public Source {
  public:
   CifarSource(const BlobPlace& place, const Location& location, Split split)
-      : root_(place.root()),
-        variant_(*location.variant),
+      : variant_(*location.variant),
         record_bytes_(variant_.label_bytes + kPixelBytes),
-        class_names_(
-            cifar_class_names(place, location.prefix + variant_.names_file, variant_.classes)) {
+        info_{.encoding = SampleEncoding::raw_planar,
+              .raw_size = {kSide, kSide},
+              .root = place.root(),
+              .class_names = cifar_class_names(place, location.prefix + variant_.names_file,
+                                               variant_.classes)} {
     const auto add = [&](const std::vector<std::string>& files) {
       for (const std::string& file : files) files_.push_back({location.prefix + file, 0, 0});
     };
@@ -119,7 +121,7 @@ class CifarSource final : public Source {
     load(place);
   }
 
-  int64_t size() const override { return records_; }
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override { return record(id)[variant_.label_bytes - 1]; }
   std::string name(SampleId id) const override {
     const auto next = std::upper_bound(files_.begin(), files_.end(), id,
@@ -127,20 +129,15 @@ class CifarSource final : public Source {
     const File& file = *(next - 1);
     return file.name + ":" + std::to_string(id - file.first);
   }
-  const std::string& root() const override { return root_; }
-  const std::vector<std::string>& class_names() const override { return class_names_; }
-  SampleEncoding encoding() const override { return SampleEncoding::raw_planar; }
-  Size raw_size() const override { return {kSide, kSide}; }
   ReadStatus read(SampleId id, std::vector<uint8_t>&,
                   std::span<const uint8_t>& bytes) const override {
     bytes = {record(id) + variant_.label_bytes, kPixelBytes};
     return {};
   }
-  uint64_t fingerprint() const override { return fingerprint_; }
 
  private:
   struct File {
-    std::string name;  // relative to root_
+    std::string name;  // relative to the root
     int64_t first;     // id of its first record
     int64_t records;
   };
@@ -156,16 +153,16 @@ class CifarSource final : public Source {
                                  " bytes is not a whole number of records of " +
                                  std::to_string(record_bytes_) + " bytes");
       }
-      file.first = records_;
+      file.first = info_.size;
       file.records = bytes / record_bytes_;
-      records_ += file.records;
+      info_.size += file.records;
     }
   }
 
   void load(const BlobPlace& place) {
-    data_ = allocate_records(static_cast<size_t>(records_ * record_bytes_));
+    data_ = allocate_records(static_cast<size_t>(info_.size * record_bytes_));
     std::vector<uint8_t> labels;
-    labels.reserve(static_cast<size_t>(records_));
+    labels.reserve(static_cast<size_t>(info_.size));
     for (const File& file : files_) {
       const std::string path = place.path_of(file.name);
       const std::unique_ptr<BlobReader> blob = place.open(file.name);
@@ -181,25 +178,23 @@ class CifarSource final : public Source {
         labels.push_back(static_cast<uint8_t>(value));
       }
     }
-    fingerprint_ = XXH3_64bits_withSeed(labels.data(), labels.size(),
-                                        static_cast<XXH64_hash_t>(variant_.classes));
+    info_.fingerprint = XXH3_64bits_withSeed(labels.data(), labels.size(),
+                                             static_cast<XXH64_hash_t>(variant_.classes));
     for (const File& file : files_) {
-      fingerprint_ = XXH3_64bits_withSeed(file.name.data(), file.name.size(),
-                                          fingerprint_ + static_cast<uint64_t>(file.records));
+      info_.fingerprint =
+          XXH3_64bits_withSeed(file.name.data(), file.name.size(),
+                               info_.fingerprint + static_cast<uint64_t>(file.records));
     }
-    for (const std::string& name : class_names_) {
-      fingerprint_ = XXH3_64bits_withSeed(name.data(), name.size(), fingerprint_);
+    for (const std::string& name : info_.class_names) {
+      info_.fingerprint = XXH3_64bits_withSeed(name.data(), name.size(), info_.fingerprint);
     }
   }
 
-  const std::string root_;
   const Variant& variant_;
   const int64_t record_bytes_;
-  const std::vector<std::string> class_names_;
+  SourceInfo info_;
   std::vector<File> files_;
-  int64_t records_ = 0;
-  RecordMemory data_;  // (records_, record_bytes_) u8
-  uint64_t fingerprint_ = 0;
+  RecordMemory data_;  // (size, record_bytes_) u8
 };
 
 }  // namespace

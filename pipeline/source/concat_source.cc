@@ -171,18 +171,40 @@ ConcatSource::ConcatSource(std::vector<const Source*> sources) : sources_(std::m
     roots.push_back(path_parts(sources_[i]->root()));
     prefixes_.push_back(std::to_string(i) + "/");
   }
+  info_ = sources_[0]->info();
+  info_.size = begins_.back();
   if (sources_.size() == 1) {
-    root_ = sources_[0]->root();
     prefixes_ = {""};
-  } else if (!roots_overlap(roots)) {
+  } else if (roots_overlap(roots)) {
+    info_.root.clear();
+  } else {
     std::vector<fs::path> all = roots[0];
     for (const auto& root : roots) all = common(all, root);
     const auto depth = static_cast<ptrdiff_t>(all.size());
-    root_ = joined_path(all.begin(), all.end()).string();
+    info_.root = joined_path(all.begin(), all.end()).string();
     for (size_t i = 0; i < roots.size(); ++i) {
       prefixes_[i] = joined_path(roots[i].begin() + depth, roots[i].end()).string() + "/";
     }
   }
+  join_info();
+}
+
+void ConcatSource::join_info() {
+  std::string text = "stoker concat", targets = "stoker concat; targets";
+  info_.notes.clear();
+  info_.knows_labels = true;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const SourceInfo& each = sources_[i]->info();
+    for (SourceNote note : each.notes) {
+      note.name = prefixes_[i] + note.name;
+      info_.notes.push_back(std::move(note));
+    }
+    text += "; " + std::to_string(each.size) + " samples " + hex64(each.fingerprint);
+    targets += "; " + std::to_string(each.size) + " " + hex64(each.targets_digest);
+    info_.knows_labels = info_.knows_labels && each.knows_labels;
+  }
+  info_.fingerprint = text_digest(text);
+  info_.targets_digest = info_.targets.empty() ? 0 : text_digest(targets);
 }
 
 size_t ConcatSource::source_of(SampleId id) const {
@@ -201,14 +223,6 @@ std::string ConcatSource::name(SampleId id) const {
   return prefixes_[source] + sources_[source]->name(id - begins_[source]);
 }
 
-const std::vector<std::string>& ConcatSource::class_names() const {
-  return sources_[0]->class_names();
-}
-
-SampleEncoding ConcatSource::encoding() const { return sources_[0]->encoding(); }
-
-Size ConcatSource::raw_size() const { return sources_[0]->raw_size(); }
-
 ReadStatus ConcatSource::read(SampleId id, std::vector<uint8_t>& buffer,
                               std::span<const uint8_t>& bytes) const {
   const size_t source = source_of(id);
@@ -218,25 +232,25 @@ ReadStatus ConcatSource::read(SampleId id, std::vector<uint8_t>& buffer,
 bool ConcatSource::read_cached(SampleId id, std::vector<uint8_t>& buffer,
                                std::span<const uint8_t>& bytes) const {
   const size_t source = source_of(id);
-  return sources_[source]->read_cached(id - begins_[source], buffer, bytes);
+  return sources_[source]->storage().read_cached(id - begins_[source], buffer, bytes);
 }
 
 FileStamp ConcatSource::stamp(SampleId id) const {
   const size_t source = source_of(id);
-  return sources_[source]->stamp(id - begins_[source]);
+  return sources_[source]->storage().stamp(id - begins_[source]);
 }
 
 bool ConcatSource::read_pieces(SampleId id, const FileStamp& stamp,
                                std::span<const BytePiece> pieces, MayWait may_wait) const {
   const size_t source = source_of(id);
-  return sources_[source]->read_pieces(id - begins_[source], stamp, pieces, may_wait);
+  return sources_[source]->storage().read_pieces(id - begins_[source], stamp, pieces, may_wait);
 }
 
 std::unique_ptr<LookAhead> ConcatSource::look_ahead(SampleSequence next) const {
   auto all = std::make_unique<SeveralLookAheads>();
   all->sequence = std::make_unique<DealtSequence>(std::move(next), begins_);
   for (size_t i = 0; i < sources_.size(); ++i) {
-    auto one = sources_[i]->look_ahead(
+    auto one = sources_[i]->storage().look_ahead(
         [sequence = all->sequence.get(), i](SampleId& id) { return sequence->next_of(i, id); });
     if (!one) all->sequence->leave_out(i);
     if (one) all->of_sources.push_back(std::move(one));
@@ -247,12 +261,12 @@ std::unique_ptr<LookAhead> ConcatSource::look_ahead(SampleSequence next) const {
 
 void ConcatSource::will_not_read(SampleId id) const {
   const size_t source = source_of(id);
-  sources_[source]->will_not_read(id - begins_[source]);
+  sources_[source]->storage().will_not_read(id - begins_[source]);
 }
 
 int64_t ConcatSource::look_ahead_bytes() const {
   int64_t bytes = 0;
-  for (const Source* source : sources_) bytes += source->look_ahead_bytes();
+  for (const Source* source : sources_) bytes += source->storage().look_ahead_bytes();
   return bytes;
 }
 
@@ -260,7 +274,7 @@ int64_t ConcatSource::look_ahead_bytes() const {
 std::optional<StoreStats> ConcatSource::store_stats() const {
   std::optional<StoreStats> all;
   for (const Source* source : sources_) {
-    if (const auto one = source->store_stats()) all = all ? joined(*all, *one) : *one;
+    if (const auto one = source->storage().store_stats()) all = all ? joined(*all, *one) : *one;
   }
   return all;
 }
@@ -268,7 +282,7 @@ std::optional<StoreStats> ConcatSource::store_stats() const {
 std::optional<StoredBytes> ConcatSource::stored_bytes() const {
   std::optional<StoredBytes> all;
   for (const Source* source : sources_) {
-    if (const auto one = source->stored_bytes()) all = all ? joined(*all, *one) : *one;
+    if (const auto one = source->storage().stored_bytes()) all = all ? joined(*all, *one) : *one;
   }
   return all;
 }
@@ -277,38 +291,6 @@ void ConcatSource::read_targets(SampleId id, std::span<const uint8_t> bytes,
                                 SampleTargets& out) const {
   const size_t source = source_of(id);
   sources_[source]->read_targets(id - begins_[source], bytes, out);
-}
-
-std::vector<SourceNote> ConcatSource::notes() const {
-  std::vector<SourceNote> all;
-  for (size_t i = 0; i < sources_.size(); ++i) {
-    for (SourceNote note : sources_[i]->notes()) {
-      note.name = prefixes_[i] + note.name;
-      all.push_back(std::move(note));
-    }
-  }
-  return all;
-}
-
-uint64_t ConcatSource::fingerprint() const {
-  std::string text = "stoker concat";
-  for (const Source* source : sources_) {
-    text += "; " + std::to_string(source->size()) + " samples " + hex64(source->fingerprint());
-  }
-  return text_digest(text);
-}
-
-bool ConcatSource::knows_labels() const {
-  return std::ranges::all_of(sources_, [](const Source* each) { return each->knows_labels(); });
-}
-
-uint64_t ConcatSource::targets_digest() const {
-  if (targets().empty()) return 0;
-  std::string text = "stoker concat; targets";
-  for (const Source* source : sources_) {
-    text += "; " + std::to_string(source->size()) + " " + hex64(source->targets_digest());
-  }
-  return text_digest(text);
 }
 
 }  // namespace stoker

@@ -11,7 +11,7 @@
 
 namespace stoker {
 
-class ConcatSource final : public Source {
+class ConcatSource final : public Source, private SampleStorage {
  public:
   // The sources must have the same encoding, size of raw samples, class names and columns of
   // targets; there is at least one.
@@ -26,15 +26,17 @@ class ConcatSource final : public Source {
   // The ids of each source begin here; the last entry is size().
   const std::vector<int64_t>& begins() const { return begins_; }
 
-  int64_t size() const override { return begins_.back(); }
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override;
   std::string name(SampleId id) const override;
-  const std::string& root() const override { return root_; }
-  const std::vector<std::string>& class_names() const override;
-  SampleEncoding encoding() const override;
-  Size raw_size() const override;
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
+  void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
+  const SampleStorage& storage() const override { return *this; }
+
+ private:
+  void join_info();
+
   bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
                    std::span<const uint8_t>& bytes) const override;
   FileStamp stamp(SampleId id) const override;
@@ -46,19 +48,11 @@ class ConcatSource final : public Source {
   int64_t look_ahead_bytes() const override;
   std::optional<StoreStats> store_stats() const override;
   std::optional<StoredBytes> stored_bytes() const override;
-  std::span<const TargetColumn> targets() const override { return sources_[0]->targets(); }
-  void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
-  std::vector<SourceNote> notes() const override;
-  uint64_t fingerprint() const override;
-  bool knows_labels() const override;
-  uint64_t targets_digest() const override;
-
- private:
   size_t source_of(SampleId id) const;
 
   const std::vector<const Source*> sources_;
   std::vector<int64_t> begins_;
-  std::string root_;
+  SourceInfo info_;
   std::vector<std::string> prefixes_;  // of the names, one per source
 };
 

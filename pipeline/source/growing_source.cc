@@ -121,17 +121,13 @@ void GrowingSource::cannot_grow() {
   impl_->changed.notify_all();
 }
 
-int64_t GrowingSource::size() const { return impl_->whole().size(); }
+const SourceInfo& GrowingSource::info() const { return impl_->whole().info(); }
 
 int GrowingSource::label(SampleId id) const { return impl_->with(id)->label(id); }
 
 std::string GrowingSource::name(SampleId id) const { return impl_->with(id)->name(id); }
 
-const std::string& GrowingSource::root() const { return impl_->root; }
-
-const std::vector<std::string>& GrowingSource::class_names() const {
-  return impl_->whole().class_names();
-}
+const std::string& GrowingSource::list_root() const { return impl_->root; }
 
 ReadStatus GrowingSource::read(SampleId id, std::vector<uint8_t>& buffer,
                                std::span<const uint8_t>& bytes) const {
@@ -140,47 +136,41 @@ ReadStatus GrowingSource::read(SampleId id, std::vector<uint8_t>& buffer,
 
 bool GrowingSource::read_cached(SampleId id, std::vector<uint8_t>& buffer,
                                 std::span<const uint8_t>& bytes) const {
-  return impl_->with(id)->read_cached(id, buffer, bytes);
+  return impl_->with(id)->storage().read_cached(id, buffer, bytes);
 }
 
-FileStamp GrowingSource::stamp(SampleId id) const { return impl_->with(id)->stamp(id); }
+FileStamp GrowingSource::stamp(SampleId id) const { return impl_->with(id)->storage().stamp(id); }
 
 bool GrowingSource::read_pieces(SampleId id, const FileStamp& stamp,
                                 std::span<const BytePiece> pieces, MayWait may_wait) const {
-  return impl_->with(id)->read_pieces(id, stamp, pieces, may_wait);
+  return impl_->with(id)->storage().read_pieces(id, stamp, pieces, may_wait);
 }
 
 std::unique_ptr<LookAhead> GrowingSource::look_ahead(SampleSequence next) const {
-  return impl_->whole().look_ahead(std::move(next));
+  return impl_->whole().storage().look_ahead(std::move(next));
 }
 
-void GrowingSource::will_not_read(SampleId id) const { impl_->with(id)->will_not_read(id); }
+void GrowingSource::will_not_read(SampleId id) const {
+  impl_->with(id)->storage().will_not_read(id);
+}
 
-int64_t GrowingSource::look_ahead_bytes() const { return impl_->whole().look_ahead_bytes(); }
+int64_t GrowingSource::look_ahead_bytes() const {
+  return impl_->whole().storage().look_ahead_bytes();
+}
 
 std::optional<StoreStats> GrowingSource::store_stats() const {
-  return impl_->whole().store_stats();
+  return impl_->whole().storage().store_stats();
 }
 
 std::optional<StoredBytes> GrowingSource::stored_bytes() const {
-  return impl_->whole().stored_bytes();
+  return impl_->whole().storage().stored_bytes();
 }
-
-std::span<const TargetColumn> GrowingSource::targets() const { return impl_->whole().targets(); }
 
 void GrowingSource::read_targets(SampleId id, std::span<const uint8_t> bytes,
                                  SampleTargets& out) const {
   impl_->with(id)->read_targets(id, bytes, out);
 }
 
-std::vector<SourceNote> GrowingSource::notes() const { return impl_->whole().notes(); }
-
-uint64_t GrowingSource::fingerprint() const { return impl_->whole().fingerprint(); }
-
-bool GrowingSource::knows_labels() const { return impl_->whole().knows_labels(); }
-
 uint64_t GrowingSource::labels_digest() const { return impl_->whole().labels_digest(); }
-
-uint64_t GrowingSource::targets_digest() const { return impl_->whole().targets_digest(); }
 
 }  // namespace stoker

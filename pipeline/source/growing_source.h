@@ -16,7 +16,7 @@
 
 namespace stoker {
 
-class GrowingSource final : public Source {
+class GrowingSource final : public Source, private SampleStorage {
  public:
   // Makes the list, and returns the source of all samples. It may tell of the first ones on its
   // way. It ends early, by an exception, when go_on() returns false.
@@ -45,15 +45,19 @@ class GrowingSource final : public Source {
   // Labels or targets of samples depend on all of them.
   void cannot_grow();
 
-  int64_t size() const override;
+  // The root, which is known before the list is complete. Samples are image files.
+  const std::string& list_root() const;
+
+  const SourceInfo& info() const override;
   int label(SampleId id) const override;
   std::string name(SampleId id) const override;
-  const std::string& root() const override;
-  const std::vector<std::string>& class_names() const override;
-  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
-  Size raw_size() const override { return {}; }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
+  void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
+  uint64_t labels_digest() const override;
+  const SampleStorage& storage() const override { return *this; }
+
+ private:
   bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
                    std::span<const uint8_t>& bytes) const override;
   FileStamp stamp(SampleId id) const override;
@@ -64,15 +68,7 @@ class GrowingSource final : public Source {
   int64_t look_ahead_bytes() const override;
   std::optional<StoreStats> store_stats() const override;
   std::optional<StoredBytes> stored_bytes() const override;
-  std::span<const TargetColumn> targets() const override;
-  void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
-  std::vector<SourceNote> notes() const override;
-  uint64_t fingerprint() const override;
-  bool knows_labels() const override;
-  uint64_t labels_digest() const override;
-  uint64_t targets_digest() const override;
 
- private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

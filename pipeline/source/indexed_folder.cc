@@ -83,17 +83,17 @@ uint64_t labels_digest_of(const FolderIndex& index) {
 }  // namespace
 
 IndexedFolder::IndexedFolder(const std::string& root, FolderIndex index)
-    : root_(root),
-      index_(std::move(index)),
-      fingerprint_(index_.fingerprint()),
+    : index_(std::move(index)),
       labels_digest_(labels_digest_of(index_)),
-      class_names_(names_of_classes(root, index_)) {}
+      info_{.size = index_.size(),
+            .root = root,
+            .class_names = names_of_classes(root, index_),
+            .notes = notes_of(index_),
+            .fingerprint = index_.fingerprint()} {}
 
 std::string IndexedFolder::name(SampleId id) const {
   return printable_name(std::string(index_.folder_path(id)) + "/" +
                         std::string(index_.file_name(id)));
 }
-
-std::vector<SourceNote> IndexedFolder::notes() const { return notes_of(index_); }
 
 }  // namespace stoker

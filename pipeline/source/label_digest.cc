@@ -40,6 +40,11 @@ uint64_t LabelDigest::value() const {
   return XXH3_64bits_digest(state_->hash.get());
 }
 
+const SampleStorage& Source::storage() const {
+  static const SampleStorage none;
+  return none;
+}
+
 uint64_t Source::labels_digest() const {
   if (!knows_labels()) return fingerprint();
   LabelDigest digest;

@@ -13,29 +13,27 @@
 namespace stoker {
 namespace {
 
-class ListedSource final : public Source {
+class ListedSource final : public Source, private SampleStorage {
  public:
   explicit ListedSource(ListedSamples samples)
       : samples_(std::move(samples)),
         folder_(open(samples_.root.empty() ? "." : samples_.root.c_str(),
                      O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     if (folder_.get() < 0) throw std::runtime_error(samples_.root + ": " + std::strerror(errno));
+    info_.size = std::ssize(samples_.labels);
+    info_.root = std::move(samples_.root);
+    info_.class_names = std::move(samples_.class_names);
     check();
-    fingerprint_ = make_fingerprint();
+    info_.fingerprint = make_fingerprint();
     labels_digest_ = Source::labels_digest();
   }
 
-  int64_t size() const override { return std::ssize(samples_.labels); }
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override { return samples_.labels[static_cast<size_t>(id)]; }
   std::string name(SampleId id) const override {
     const std::string* const path = path_of(id);
     return path == nullptr ? std::string("#").append(std::to_string(id)) : printable_name(*path);
   }
-  const std::string& root() const override { return samples_.root; }
-  const std::vector<std::string>& class_names() const override { return samples_.class_names; }
-  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
-  Size raw_size() const override { return {}; }
-
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
     bytes = bytes_of(id);
@@ -44,6 +42,10 @@ class ListedSource final : public Source {
     if (file.get() < 0) return system_failure("open");
     return read_sample_file(file.get(), buffer, bytes);
   }
+  uint64_t labels_digest() const override { return labels_digest_; }
+  const SampleStorage& storage() const override { return *this; }
+
+ private:
   bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
                    std::span<const uint8_t>& bytes) const override {
     bytes = bytes_of(id);
@@ -60,10 +62,6 @@ class ListedSource final : public Source {
     return bytes_of(id).data() == nullptr &&
            read_file_pieces(folder_.get(), path_of(id)->c_str(), stamp, pieces, may_wait);
   }
-  uint64_t fingerprint() const override { return fingerprint_; }
-  uint64_t labels_digest() const override { return labels_digest_; }
-
- private:
   std::span<const uint8_t> bytes_of(SampleId id) const {
     if (samples_.bytes.empty()) return {};
     return samples_.bytes[static_cast<size_t>(id)];
@@ -93,7 +91,7 @@ class ListedSource final : public Source {
     if (path != nullptr && path->find('\0') != std::string::npos) {
       fail("has a path with a NUL byte: " + printable_name(*path));
     }
-    const auto classes = std::ssize(samples_.class_names);
+    const auto classes = std::ssize(info_.class_names);
     if (label(id) >= 0 && (classes == 0 || label(id) < classes)) return;
     fail("has label " + std::to_string(label(id)) + ", must be 0 or more" +
          (classes == 0 ? ""
@@ -111,13 +109,14 @@ class ListedSource final : public Source {
       const uint64_t bytes = image.size();
       add(&bytes, sizeof bytes);
     }
-    for (const std::string& name : samples_.class_names) add(name.c_str(), name.size() + 1);
+    for (const std::string& name : info_.class_names) add(name.c_str(), name.size() + 1);
     return hash;
   }
 
-  const ListedSamples samples_;
+  ListedSamples samples_;  // without what info_ has
   const Descriptor folder_;
-  uint64_t fingerprint_ = 0, labels_digest_ = 0;
+  SourceInfo info_;
+  uint64_t labels_digest_ = 0;
 };
 
 }  // namespace

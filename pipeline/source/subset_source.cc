@@ -70,33 +70,34 @@ std::vector<int64_t> split_sizes(int64_t samples, const std::vector<double>& sha
 }  // namespace
 
 SubsetSource::SubsetSource(const Source& source, int64_t limit)
-    : ForwardingSource(source), size_(limit > 0 ? std::min(limit, source.size()) : source.size()) {}
+    : ForwardingSource(source), info_(source.info()) {
+  if (limit > 0) info_.size = std::min(limit, info_.size);
+  set_digests();
+}
 
 SubsetSource::SubsetSource(const Source& source, const std::vector<SampleId>& ids)
-    : ForwardingSource(source),
-      size_(static_cast<int64_t>(ids.size())),
-      ids_(checked_ids(source, ids)) {}
+    : ForwardingSource(source), info_(source.info()), ids_(checked_ids(source, ids)) {
+  info_.size = static_cast<int64_t>(ids.size());
+  set_digests();
+}
 
-uint64_t SubsetSource::fingerprint() const {
-  if (ids_.size() > 0) {
-    return text_digest("stoker subset; source " + hex64(source_.fingerprint()) + "; ids " +
-                       std::to_string(size_) + " " + hex64(ids_.digest()));
+void SubsetSource::set_digests() {
+  const bool is_listed = ids_.size() > 0;
+  const std::string size = std::to_string(info_.size);
+  const std::string ids = is_listed ? hex64(ids_.digest()) : "spread";
+  if (is_listed) {
+    info_.fingerprint = text_digest("stoker subset; source " + hex64(source_.fingerprint()) +
+                                    "; ids " + size + " " + ids);
+  } else {
+    info_.fingerprint ^= static_cast<uint64_t>(source_.size() - info_.size) * 0x9e3779b97f4a7c15;
   }
-  const auto left_out = static_cast<uint64_t>(source_.size() - size_);
-  return source_.fingerprint() ^ left_out * 0x9e3779b97f4a7c15;
+  if (is_whole() || info_.targets.empty()) return;
+  info_.targets_digest = text_digest("stoker subset; targets " + hex64(source_.targets_digest()) +
+                                     "; ids " + size + " " + ids);
 }
 
 uint64_t SubsetSource::labels_digest() const {
-  const bool whole = ids_.size() == 0 && size_ == source_.size();
-  return whole ? source_.labels_digest() : Source::labels_digest();
-}
-
-uint64_t SubsetSource::targets_digest() const {
-  const uint64_t all = source_.targets_digest();
-  const bool whole = ids_.size() == 0 && size_ == source_.size();
-  if (whole || source_.targets().empty()) return all;
-  return text_digest("stoker subset; targets " + hex64(all) + "; ids " + std::to_string(size_) +
-                     " " + (ids_.size() > 0 ? hex64(ids_.digest()) : "spread"));
+  return is_whole() ? source_.labels_digest() : Source::labels_digest();
 }
 
 std::vector<SampleId> ids_with_labels(const Source& source, const std::set<int>& labels) {

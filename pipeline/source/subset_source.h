@@ -23,44 +23,45 @@ class SubsetSource final : public ForwardingSource {
   // repeat samples).
   SubsetSource(const Source& source, const std::vector<SampleId>& ids);
 
-  int64_t size() const override { return size_; }
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override { return source_.label(original(id)); }
   std::string name(SampleId id) const override { return source_.name(original(id)); }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
     return source_.read(original(id), buffer, bytes);
   }
+  void read_targets(SampleId id, std::span<const uint8_t> bytes,
+                    SampleTargets& out) const override {
+    source_.read_targets(original(id), bytes, out);
+  }
+  uint64_t labels_digest() const override;
+
+ private:
   bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
                    std::span<const uint8_t>& bytes) const override {
-    return source_.read_cached(original(id), buffer, bytes);
+    return source_.storage().read_cached(original(id), buffer, bytes);
   }
-  FileStamp stamp(SampleId id) const override { return source_.stamp(original(id)); }
+  FileStamp stamp(SampleId id) const override { return source_.storage().stamp(original(id)); }
   bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
                    MayWait may_wait) const override {
-    return source_.read_pieces(original(id), stamp, pieces, may_wait);
+    return source_.storage().read_pieces(original(id), stamp, pieces, may_wait);
   }
   std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override {
-    return source_.look_ahead([this, next = std::move(next)](SampleId& id) {
+    return source_.storage().look_ahead([this, next = std::move(next)](SampleId& id) {
       const NextSample kind = next(id);
       if (kind == NextSample::found) id = original(id);
       return kind;
     });
   }
-  void will_not_read(SampleId id) const override { source_.will_not_read(original(id)); }
-  void read_targets(SampleId id, std::span<const uint8_t> bytes,
-                    SampleTargets& out) const override {
-    source_.read_targets(original(id), bytes, out);
-  }
-  uint64_t fingerprint() const override;
-  uint64_t labels_digest() const override;
-  uint64_t targets_digest() const override;
+  void will_not_read(SampleId id) const override { source_.storage().will_not_read(original(id)); }
 
- private:
+  void set_digests();
+  bool is_whole() const { return ids_.size() == 0 && info_.size == source_.size(); }
   SampleId original(SampleId id) const {
-    return ids_.size() > 0 ? ids_[id] : id * source_.size() / size_;
+    return ids_.size() > 0 ? ids_[id] : id * source_.size() / info_.size;
   }
 
-  const int64_t size_;
+  SourceInfo info_;
   const IdList ids_;  // empty: spread evenly
 };
 

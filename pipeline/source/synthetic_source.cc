@@ -16,8 +16,13 @@ constexpr size_t kNoisePeriod = 1 << 16;  // starting points of a sample's noise
 class SyntheticSource final : public Source {
  public:
   SyntheticSource(int64_t samples, Size size, int classes, uint64_t seed)
-      : samples_(samples), size_(size), classes_(classes), seed_(seed) {
-    for (int c = 0; c < classes; ++c) class_names_.push_back("class" + std::to_string(c));
+      : info_{.size = samples, .encoding = SampleEncoding::raw_rgb, .raw_size = size},
+        size_(size),
+        classes_(classes),
+        seed_(seed) {
+    for (int c = 0; c < classes; ++c) info_.class_names.push_back("class" + std::to_string(c));
+    info_.fingerprint = RandomKey(seed, samples, classes).bits(static_cast<uint32_t>(size.width)) +
+                        static_cast<uint64_t>(size.height);
     make_patterns();
     noise_.resize(kNoisePeriod + image_bytes());
     for (size_t i = 0; i < noise_.size(); ++i) {
@@ -26,13 +31,9 @@ class SyntheticSource final : public Source {
     }
   }
 
-  int64_t size() const override { return samples_; }
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override { return static_cast<int>(id % classes_); }
   std::string name(SampleId id) const override { return "synthetic:" + std::to_string(id); }
-  const std::string& root() const override { return root_; }
-  const std::vector<std::string>& class_names() const override { return class_names_; }
-  SampleEncoding encoding() const override { return SampleEncoding::raw_rgb; }
-  Size raw_size() const override { return size_; }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
     if (buffer.size() < image_bytes()) buffer.resize(image_bytes());
@@ -48,12 +49,8 @@ class SyntheticSource final : public Source {
     bytes = {buffer.data(), image_bytes()};
     return {};
   }
-  uint64_t fingerprint() const override {
-    return RandomKey(seed_, samples_, classes_).bits(static_cast<uint32_t>(size_.width)) +
-           static_cast<uint64_t>(size_.height);
-  }
   // There may be more labels than anybody wants to wait for, and they follow from two numbers.
-  uint64_t labels_digest() const override { return RandomKey(0, samples_, classes_).bits(0); }
+  uint64_t labels_digest() const override { return RandomKey(0, info_.size, classes_).bits(0); }
 
  private:
   size_t image_bytes() const {
@@ -78,12 +75,10 @@ class SyntheticSource final : public Source {
     }
   }
 
-  const std::string root_;
-  const int64_t samples_;
+  SourceInfo info_;
   const Size size_;
   const int classes_;
   const uint64_t seed_;
-  std::vector<std::string> class_names_;
   std::vector<uint8_t> patterns_;  // (classes, height, width, 3) u8, 0..160
   std::vector<uint8_t> noise_;     // kNoisePeriod + one image, 0..63
 };

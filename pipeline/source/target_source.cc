@@ -21,10 +21,9 @@ void check_size(const TargetTable& table, int64_t samples) {
 }  // namespace
 
 TargetSource::TargetSource(const Source& source, std::vector<TargetTable> tables)
-    : ForwardingSource(source), tables_(std::move(tables)) {
-  columns_.assign(source.targets().begin(), source.targets().end());
-  for (const TargetTable& table : tables_) columns_.push_back(table.column);
-  check_targets(columns_);
+    : ForwardingSource(source), tables_(std::move(tables)), info_(source.info()) {
+  for (const TargetTable& table : tables_) info_.targets.push_back(table.column);
+  check_targets(info_.targets);
   std::vector<TargetColumn> own;
   for (const TargetTable& table : tables_) own.push_back(table.column);
   TargetDigest digest(std::move(own), source.targets_digest());
@@ -32,23 +31,20 @@ TargetSource::TargetSource(const Source& source, std::vector<TargetTable> tables
     check_size(tables_[i], source.size());
     digest.add(i, tables_[i].values);
   }
-  digest_ = digest.value();
+  info_.targets_digest = digest.value();
+  info_.fingerprint = text_digest("stoker targets; source " + hex64(source.fingerprint()) + "; " +
+                                  hex64(info_.targets_digest));
 }
 
 void TargetSource::read_targets(SampleId id, std::span<const uint8_t> bytes,
                                 SampleTargets& out) const {
   source_.read_targets(id, bytes, out);
-  const size_t inner = columns_.size() - tables_.size();
+  const size_t inner = info_.targets.size() - tables_.size();
   for (size_t i = 0; i < tables_.size(); ++i) {
-    const auto size = static_cast<size_t>(columns_[inner + i].bytes());
+    const auto size = static_cast<size_t>(info_.targets[inner + i].bytes());
     std::memcpy(out.columns[inner + i], tables_[i].values.data() + size * static_cast<size_t>(id),
                 size);
   }
-}
-
-uint64_t TargetSource::fingerprint() const {
-  return text_digest("stoker targets; source " + hex64(source_.fingerprint()) + "; " +
-                     hex64(digest_));
 }
 
 }  // namespace stoker

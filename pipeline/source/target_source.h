@@ -22,24 +22,17 @@ struct TargetTable {
 
 class TargetSource final : public ForwardingSource {
  public:
-  // targets() are those of `source`, then those of the tables. Reads all values once, for the
+  // The targets are those of `source`, then those of the tables. Reads all values once, for the
   // digest.
   TargetSource(const Source& source, std::vector<TargetTable> tables);
 
-  FileStamp stamp(SampleId id) const override { return source_.stamp(id); }
-  bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
-                   MayWait may_wait) const override {
-    return source_.read_pieces(id, stamp, pieces, may_wait);
-  }
-  std::span<const TargetColumn> targets() const override { return columns_; }
+  const SourceInfo& info() const override { return info_; }
+  const SampleStorage& storage() const override { return source_.storage(); }
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
-  uint64_t fingerprint() const override;
-  uint64_t targets_digest() const override { return digest_; }
 
  private:
   const std::vector<TargetTable> tables_;
-  std::vector<TargetColumn> columns_;
-  uint64_t digest_ = 0;
+  SourceInfo info_;
 };
 
 }  // namespace stoker

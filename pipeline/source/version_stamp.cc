@@ -5,7 +5,7 @@
 namespace stoker {
 
 FileStamp version_stamp(const Source& source, SampleId id) {
-  const FileStamp stamp = source.stamp(id);
+  const FileStamp stamp = source.storage().stamp(id);
   return is_unversioned(stamp) ? FileStamp{} : stamp;
 }
 

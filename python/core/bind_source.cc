@@ -72,7 +72,7 @@ std::vector<std::string> notes_of(const Source& source) {
 
 // Returns None if each sample has its own size.
 nb::object raw_size_of(const Source& source) {
-  if (source.encoding() == SampleEncoding::image_file) return nb::none();
+  if (is_growing(source) || source.encoding() == SampleEncoding::image_file) return nb::none();
   return nb::make_tuple(source.raw_size().height, source.raw_size().width);
 }
 
@@ -207,7 +207,13 @@ void bind_source(nb::module_& module) {
           "labels", [](const Source& source) { return known_labels(complete(source)); },
           "All labels, as a list of int, by sample id. ValueError if they are known only when the "
           "samples are read: see stoker.dataset().")
-      .def_prop_ro("root", &Source::root, "The folder that names are relative to; '' if none.")
+      .def_prop_ro(
+          "root",
+          [](const Source& source) {
+            const auto* growing = dynamic_cast<const GrowingSource*>(&source);
+            return growing ? growing->list_root() : source.root();
+          },
+          "The folder that names are relative to; '' if none.")
       .def_prop_ro(
           "classes", [](const Source& source) { return complete(source).class_names(); },
           "Class names, by label.")

@@ -28,7 +28,11 @@ class DatasetSource final : public Source {
       : reader_(std::move(reader)),
         options_(std::move(options)),
         folder_(open(options_.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
-        labels_(static_cast<size_t>(options_.samples)) {
+        labels_(static_cast<size_t>(options_.samples)),
+        info_{.size = options_.samples,
+              .class_names = options_.class_names,
+              .targets = options_.targets,
+              .knows_labels = options_.labels.has_value()} {
     if (folder_.get() < 0) throw std::runtime_error(options_.root + ": " + std::strerror(errno));
     for (auto& label : labels_) label = kUnknown;
     if (options_.labels) take_labels(*options_.labels);
@@ -40,10 +44,11 @@ class DatasetSource final : public Source {
       text.append("\n").append(column.describe());
       targets_bytes_ += static_cast<size_t>(column.bytes());
     }
-    fingerprint_ = text_digest(text);
+    info_.fingerprint = text_digest(text);
+    if (targets_bytes_ > 0) info_.targets_digest = info_.fingerprint;
   }
 
-  int64_t size() const override { return options_.samples; }
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override {
     const int32_t label = labels_[static_cast<size_t>(id)].load(std::memory_order_relaxed);
     if (label != kUnknown) return label;
@@ -51,10 +56,6 @@ class DatasetSource final : public Source {
     return 0;
   }
   std::string name(SampleId id) const override { return "dataset/" + std::to_string(id); }
-  const std::string& root() const override { return no_root_; }
-  const std::vector<std::string>& class_names() const override { return options_.class_names; }
-  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
-  Size raw_size() const override { return {}; }
 
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
@@ -72,7 +73,6 @@ class DatasetSource final : public Source {
     if (answer.kind == AnswerKind::path) return read_file(buffer, bytes);
     return {};
   }
-  std::span<const TargetColumn> targets() const override { return options_.targets; }
   // The values stand in the buffer of read(), in front of the image.
   void read_targets(SampleId id, std::span<const uint8_t> bytes,
                     SampleTargets& out) const override {
@@ -89,11 +89,7 @@ class DatasetSource final : public Source {
     }
   }
 
-  uint64_t fingerprint() const override { return fingerprint_; }
-  // Labels that come with the samples are no part of what a state of a Loader belongs to.
-  bool knows_labels() const override { return options_.labels.has_value(); }
-  uint64_t labels_digest() const override { return fingerprint_; }
-  uint64_t targets_digest() const override { return targets_bytes_ == 0 ? 0 : fingerprint_; }
+  uint64_t labels_digest() const override { return info_.fingerprint; }
 
  private:
   void take_labels(const std::vector<int32_t>& labels) {
@@ -146,9 +142,8 @@ class DatasetSource final : public Source {
   const std::shared_ptr<DatasetReader> reader_;
   const DatasetOptions options_;
   const Descriptor folder_;
-  const std::string no_root_;
   mutable std::vector<std::atomic<int32_t>> labels_;
-  uint64_t fingerprint_ = 0;
+  SourceInfo info_;
   size_t targets_bytes_ = 0;  // of all columns
 };
 

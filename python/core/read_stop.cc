@@ -32,11 +32,7 @@ class StoppableSource final : public ForwardingSource {
     const ReadScope scope(stop_);
     return source_.read(id, buffer, bytes);
   }
-  FileStamp stamp(SampleId id) const override { return source_.stamp(id); }
-  bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
-                   MayWait may_wait) const override {
-    return source_.read_pieces(id, stamp, pieces, may_wait);
-  }
+  const SampleStorage& storage() const override { return source_.storage(); }
 
  private:
   const std::shared_ptr<const Source> kept_;

@@ -15,34 +15,29 @@ class RelabelledSource final : public ForwardingSource {
       : ForwardingSource(*source),
         kept_(std::move(source)),
         labels_(std::move(labels)),
-        class_names_(std::move(class_names)) {
+        info_(source_.info()) {
+    info_.class_names = std::move(class_names);
+    info_.knows_labels = true;
     std::string text = "relabelled " + std::to_string(source_.fingerprint());
-    for (const std::string& name : class_names_) text += "\n" + name;
+    for (const std::string& name : info_.class_names) text += "\n" + name;
     text.append(reinterpret_cast<const char*>(labels_.data()), labels_.size() * sizeof(int32_t));
-    fingerprint_ = text_digest(text);
+    info_.fingerprint = text_digest(text);
   }
 
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override { return labels_[static_cast<size_t>(id)]; }
-  const std::vector<std::string>& class_names() const override { return class_names_; }
   void read_targets(SampleId id, std::span<const uint8_t> bytes,
                     SampleTargets& out) const override {
     source_.read_targets(id, bytes, out);
     out.label = label(id);
   }
-  FileStamp stamp(SampleId id) const override { return source_.stamp(id); }
-  bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
-                   MayWait may_wait) const override {
-    return source_.read_pieces(id, stamp, pieces, may_wait);
-  }
-  uint64_t fingerprint() const override { return fingerprint_; }
-  bool knows_labels() const override { return true; }
+  const SampleStorage& storage() const override { return source_.storage(); }
   uint64_t labels_digest() const override { return Source::labels_digest(); }
 
  private:
   const std::shared_ptr<const Source> kept_;
   const std::vector<int32_t> labels_;
-  const std::vector<std::string> class_names_;
-  uint64_t fingerprint_ = 0;
+  SourceInfo info_;
 };
 
 }  // namespace

@@ -112,17 +112,12 @@ TEST_F(Benches, AFeedThatFailsEndsAnEmulationWithItsError) {
   class Broken final : public Source {
    public:
     explicit Broken(const Source& good) : good_(good) {}
-    int64_t size() const override { return good_.size(); }
+    const SourceInfo& info() const override { return good_.info(); }
     int label(SampleId id) const override { return good_.label(id); }
     std::string name(SampleId id) const override { return good_.name(id); }
-    const std::string& root() const override { return good_.root(); }
-    const std::vector<std::string>& class_names() const override { return good_.class_names(); }
-    SampleEncoding encoding() const override { return good_.encoding(); }
-    Size raw_size() const override { return good_.raw_size(); }
     ReadStatus read(SampleId, std::vector<uint8_t>&, std::span<const uint8_t>&) const override {
       return {false, "broken"};
     }
-    uint64_t fingerprint() const override { return 1; }
 
    private:
     const Source& good_;

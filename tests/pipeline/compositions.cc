@@ -47,34 +47,35 @@ std::string joined_values(const std::vector<float>& values, const char* between)
 
 class ModelSource final : public Source {
  public:
-  explicit ModelSource(const Model& model) : model_(model) {}
-  int64_t size() const override { return std::ssize(model_.samples); }
+  explicit ModelSource(const Model& model)
+      : model_(model),
+        info_{.size = std::ssize(model.samples),
+              .encoding = model.encoding,
+              .raw_size = model.raw_size,
+              .class_names = model.class_names,
+              .targets = model.columns,
+              .fingerprint = 1} {}
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override { return at(id).label; }
   std::string name(SampleId id) const override { return at(id).name; }
-  const std::string& root() const override { return root_; }
-  const std::vector<std::string>& class_names() const override { return model_.class_names; }
-  SampleEncoding encoding() const override { return model_.encoding; }
-  Size raw_size() const override { return model_.raw_size; }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
     buffer.assign(at(id).bytes.begin(), at(id).bytes.end());
     bytes = buffer;
     return {};
   }
-  std::span<const TargetColumn> targets() const override { return model_.columns; }
   void read_targets(SampleId id, std::span<const uint8_t>, SampleTargets& out) const override {
     out.label = label(id);
     for (size_t i = 0; i < model_.columns.size(); ++i) {
       std::memcpy(out.columns[i], at(id).targets[i].data(), at(id).targets[i].size());
     }
   }
-  uint64_t fingerprint() const override { return 1; }
 
  private:
   const ModelSample& at(SampleId id) const { return model_.samples[static_cast<size_t>(id)]; }
 
   const Model& model_;
-  const std::string root_;
+  const SourceInfo info_;
 };
 
 // ---- Views
@@ -208,12 +209,12 @@ void expect_reads(const Source& source, const ModelSample& sample, SampleId id) 
   if (cached != "not cached") {
     EXPECT_EQ(cached, sample.bytes);
   }
-  const FileStamp stamp = source.stamp(id);
+  const FileStamp stamp = source.storage().stamp(id);
   if (!stamp.is_known()) return;
   std::vector<uint8_t> begin(5), end(7);
   const auto end_at = static_cast<int64_t>(sample.bytes.size() - end.size());
   const BytePiece pieces[] = {{0, begin}, {end_at, end}};
-  if (!source.read_pieces(id, stamp, pieces, MayWait::yes)) return;
+  if (!source.storage().read_pieces(id, stamp, pieces, MayWait::yes)) return;
   EXPECT_EQ(std::string(begin.begin(), begin.end()), sample.bytes.substr(0, begin.size()));
   EXPECT_EQ(std::string(end.begin(), end.end()), sample.bytes.substr(sample.bytes.size() - 7));
 }
@@ -461,10 +462,11 @@ void expect_model(const Composition& made) {
   EXPECT_EQ(source.targets_digest() == 0, model.columns.empty());
   const uint64_t fingerprint = source.fingerprint(), targets = source.targets_digest();
   // Fetched before, where a source does that.
-  const auto ahead = source.look_ahead([next = SampleId{0}, &source](SampleId& id) mutable {
-    id = next++;
-    return id < source.size() ? NextSample::found : NextSample::end;
-  });
+  const auto ahead =
+      source.storage().look_ahead([next = SampleId{0}, &source](SampleId& id) mutable {
+        id = next++;
+        return id < source.size() ? NextSample::found : NextSample::end;
+      });
   for (SampleId id = 0; id < source.size(); ++id) {
     SCOPED_TRACE(source.name(id));
     expect_targets(source, model, id);

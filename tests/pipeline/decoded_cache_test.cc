@@ -311,7 +311,7 @@ class TouchedSource final : public ForwardingSource {
     return source_.read(id, buffer, bytes);
   }
   FileStamp stamp(SampleId id) const override {
-    FileStamp stamp = source_.stamp(id);
+    FileStamp stamp = source_.storage().stamp(id);
     stamp.modified_ns += reads_;
     return stamp;
   }
@@ -504,7 +504,7 @@ TEST_F(DecodedCacheTest, AHeadThatDoesNotFitIsAMiss) {
   const auto samples = cache_at("")->open(*source, kEvaluation.spec(), {});
   std::vector<uint8_t> pixels(3 * 24 * 24, 7), buffer;
   DecodedPicture picture{{60, 50}, {{0, 0, 60, 50}, {36, 30}, {6, 3, 24, 24}}, pixels};
-  const FileStamp stamp = source->stamp(0);
+  const FileStamp stamp = source->storage().stamp(0);
   EXPECT_TRUE(samples->wants(0));
   EXPECT_FALSE(samples->holds(0));
   samples->keep(0, {}, picture);
@@ -519,7 +519,7 @@ TEST_F(DecodedCacheTest, AHeadThatDoesNotFitIsAMiss) {
   EXPECT_TRUE(
       samples->read(0, {stamp.bytes, stamp.modified_ns + 1}, MayWait::yes, buffer).pixels.empty());
   EXPECT_TRUE(samples->read(0, {}, MayWait::yes, buffer).pixels.empty());
-  EXPECT_TRUE(samples->read(1, source->stamp(1), MayWait::yes, buffer).pixels.empty());
+  EXPECT_TRUE(samples->read(1, source->storage().stamp(1), MayWait::yes, buffer).pixels.empty());
 }
 
 // ---- Several at a time

@@ -150,7 +150,7 @@ bool is_in_page_cache(const std::string& path, size_t bytes) {
 bool read_cached_at_last(const Source& source, SampleId id, std::vector<uint8_t>& buffer,
                          std::span<const uint8_t>& bytes) {
   for (int attempt = 0; attempt < 10; ++attempt) {
-    if (source.read_cached(id, buffer, bytes)) return true;
+    if (source.storage().read_cached(id, buffer, bytes)) return true;
   }
   return false;
 }
@@ -171,11 +171,11 @@ TEST(FolderSource, ReadsFromMemoryWhatLiesThere) {
   EXPECT_TRUE(bytes.empty());
   // read() reports what is wrong with a sample.
   std::filesystem::remove(folder.path() + "/c/b.jpg");
-  EXPECT_FALSE(source->read_cached(1, buffer, bytes));
+  EXPECT_FALSE(source->storage().read_cached(1, buffer, bytes));
   ASSERT_EQ(mkfifo((folder.path() + "/c/b.jpg").c_str(), 0600), 0);
-  EXPECT_FALSE(source->read_cached(1, buffer, bytes));
+  EXPECT_FALSE(source->storage().read_cached(1, buffer, bytes));
   ASSERT_EQ(truncate((folder.path() + "/c/d.jpg").c_str(), (int64_t{1} << 30) + 1), 0);
-  EXPECT_FALSE(source->read_cached(2, buffer, bytes));
+  EXPECT_FALSE(source->storage().read_cached(2, buffer, bytes));
 }
 
 // Linux begins to fetch the pages it does not have, even for who will not wait; storage that is
@@ -195,7 +195,7 @@ TEST(FolderSource, DoesNotReadFromMemoryWhatWasPutOut) {
     posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
     close(descriptor);
     if (is_in_page_cache(path, text.size())) GTEST_SKIP() << "this file system keeps what it has";
-    refused = !source->read_cached(0, buffer, bytes);
+    refused = !source->storage().read_cached(0, buffer, bytes);
     if (!refused) {
       EXPECT_EQ(std::string(bytes.begin(), bytes.end()), text);
     }

@@ -47,7 +47,7 @@ TEST(ListedSource, HasFilesAndBytesInTheirOrder) {
   // The bytes belong to the source, and are not copied.
   std::vector<uint8_t> buffer;
   std::span<const uint8_t> bytes;
-  EXPECT_TRUE(source->read_cached(2, buffer, bytes));
+  EXPECT_TRUE(source->storage().read_cached(2, buffer, bytes));
   EXPECT_EQ(static_cast<const void*>(bytes.data()), text->data());
   EXPECT_EQ(text.use_count(), 2);
 }

@@ -26,7 +26,7 @@ void write_indexes(const Source& source, const std::string& path) {
     std::span<const uint8_t> bytes;
     ASSERT_TRUE(source.read(id, buffer, bytes).ok);
     ASSERT_TRUE(builder.build(bytes, id % 2 == 0 ? SeekStep::row : SeekStep::eight, index));
-    writer.add(source.name(id), {source.stamp(id), index});
+    writer.add(source.name(id), {source.storage().stamp(id), index});
   }
   writer.finish();
 }

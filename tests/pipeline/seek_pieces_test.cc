@@ -257,7 +257,7 @@ class ReadPiecesTest : public SeekPiecesTest {
     std::span<const uint8_t> bytes;
     EXPECT_TRUE(source.read(id, buffer, bytes).ok);
     const BytePiece pieces[] = {{0, first}, {60'000, second}};
-    if (!source.read_pieces(id, stamp, pieces, may_wait)) return false;
+    if (!source.storage().read_pieces(id, stamp, pieces, may_wait)) return false;
     EXPECT_TRUE(std::equal(first.begin(), first.end(), bytes.begin()));
     EXPECT_TRUE(std::equal(second.begin(), second.end(), bytes.begin() + 60'000));
     return true;
@@ -274,7 +274,7 @@ TEST_F(ReadPiecesTest, OnlyIfTheStampIsRightAndTheyLieInside) {
   const auto folder = open();
   const auto shard = open_source(folder_.path() + "/tar/0.tar", {.label_from = "none"});
   for (const Source* source : {folder.get(), shard.get()}) {
-    const FileStamp stamp = source->stamp(1);
+    const FileStamp stamp = source->storage().stamp(1);
     ASSERT_TRUE(stamp.is_known());
     EXPECT_TRUE(are_right(*source, 1, stamp, MayWait::yes));
     EXPECT_FALSE(are_right(*source, 1, {stamp.bytes + 1, stamp.modified_ns}, MayWait::yes));
@@ -286,10 +286,10 @@ TEST_F(ReadPiecesTest, OnlyIfTheStampIsRightAndTheyLieInside) {
     const auto size = std::ssize(bytes);
     for (const int64_t offset : {size - 9, size, size + 100, int64_t{1} << 40}) {
       const BytePiece outside[] = {{offset, out}};
-      EXPECT_FALSE(source->read_pieces(1, stamp, outside, MayWait::yes)) << offset;
+      EXPECT_FALSE(source->storage().read_pieces(1, stamp, outside, MayWait::yes)) << offset;
     }
     const BytePiece inside[] = {{size - 10, out}};
-    EXPECT_TRUE(source->read_pieces(1, stamp, inside, MayWait::yes));
+    EXPECT_TRUE(source->storage().read_pieces(1, stamp, inside, MayWait::yes));
   }
 }
 

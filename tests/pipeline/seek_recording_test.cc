@@ -125,11 +125,13 @@ TEST_F(SeekRecordingTest, NothingIsRecordedWithoutASecondEpochOrForAChosenFile) 
 
 class SizedSource final : public ForwardingSource {
  public:
-  SizedSource(const Source& source, int64_t size) : ForwardingSource(source), size_(size) {}
-  int64_t size() const override { return size_; }
+  SizedSource(const Source& source, int64_t size) : ForwardingSource(source), info_(source.info()) {
+    info_.size = size;
+  }
+  const SourceInfo& info() const override { return info_; }
 
  private:
-  const int64_t size_;
+  SourceInfo info_;
 };
 
 // The table of a source of any size would take too much memory.

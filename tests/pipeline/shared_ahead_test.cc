@@ -183,7 +183,7 @@ class AheadToldSource final : public ForwardingSource {
   }
   bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
                    std::span<const uint8_t>& bytes) const override {
-    const bool is_read = source_.read_cached(id, buffer, bytes);
+    const bool is_read = source_.storage().read_cached(id, buffer, bytes);
     if (is_read) settle(id, true);
     return is_read;
   }

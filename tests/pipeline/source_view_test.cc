@@ -36,24 +36,22 @@ int byte_of(const Source& source, SampleId id) {
 class RootedSource final : public Source {
  public:
   explicit RootedSource(std::string root, std::vector<std::string> names = {"x/1.jpg"})
-      : root_(std::move(root)), names_(std::move(names)) {}
-  int64_t size() const override { return static_cast<int64_t>(names_.size()); }
+      : names_(std::move(names)),
+        info_{.size = std::ssize(names_),
+              .root = std::move(root),
+              .class_names = {"x"},
+              .notes = {{"left_out", 1, "y.gif", "a note"}},
+              .fingerprint = 1} {}
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId) const override { return 0; }
   std::string name(SampleId id) const override { return names_[static_cast<size_t>(id)]; }
-  const std::string& root() const override { return root_; }
-  const std::vector<std::string>& class_names() const override { return classes_; }
-  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
-  Size raw_size() const override { return {}; }
   ReadStatus read(SampleId, std::vector<uint8_t>&, std::span<const uint8_t>&) const override {
     return {false, "no file"};
   }
-  std::vector<SourceNote> notes() const override { return {{"left_out", 1, "y.gif", "a note"}}; }
-  uint64_t fingerprint() const override { return 1; }
 
  private:
-  const std::string root_;
   const std::vector<std::string> names_;
-  const std::vector<std::string> classes_{"x"};
+  const SourceInfo info_;
 };
 
 TEST(SubsetSource, OfAListHasItsSamplesInItsOrder) {
@@ -68,7 +66,7 @@ TEST(SubsetSource, OfAListHasItsSamplesInItsOrder) {
     EXPECT_EQ(byte_of(some, id), expected[id]);
     EXPECT_EQ(some.label(id), expected[id]);
     EXPECT_EQ(some.name(id), whole.name(expected[id]));
-    EXPECT_EQ(some.read_cached(id, buffer, bytes), id == 1);
+    EXPECT_EQ(some.storage().read_cached(id, buffer, bytes), id == 1);
   }
   EXPECT_EQ(bytes[0], 2);
 }
@@ -189,7 +187,7 @@ TEST(ConcatSource, HasTheSamplesOfAll) {
     const int expected = static_cast<int>(id < 10 ? id : id == 10 ? 5 : id - 11);
     EXPECT_EQ(byte_of(all, id), id == 17 ? -1 : expected);
     EXPECT_EQ(all.label(id), expected);
-    EXPECT_EQ(all.read_cached(id, buffer, bytes), id == 3 || id == 15);
+    EXPECT_EQ(all.storage().read_cached(id, buffer, bytes), id == 3 || id == 15);
     names.insert(all.name(id));
   }
   EXPECT_EQ(names.size(), 21U);

@@ -91,8 +91,8 @@ TEST_F(StoredSourceTest, ShardsHaveTheSameSamples) {
     EXPECT_EQ(text_of(*stored, id), text_of(*local, id));
   }
   EXPECT_EQ(stored->root() + "/", address(""));
-  EXPECT_TRUE(stored->store_stats());
-  EXPECT_FALSE(local->store_stats());
+  EXPECT_TRUE(stored->storage().store_stats());
+  EXPECT_FALSE(local->storage().store_stats());
 }
 
 // A tar of several parts, whose headers are read by several threads.
@@ -144,7 +144,7 @@ TEST_F(StoredSourceTest, AFeedGivesTheSameBatches) {
   for (const int workers : {0, 1, 3}) {
     const auto stored = open(address("train-{0..2}.tar"));
     EXPECT_EQ(feed(*stored, workers), expected) << workers;
-    EXPECT_GT(stored->store_stats()->ranges, 0);
+    EXPECT_GT(stored->storage().store_stats()->ranges, 0);
   }
 }
 
@@ -157,7 +157,7 @@ TEST_F(StoredSourceTest, AFeedOverFaultsGivesTheSameBatches) {
     return request.number % 3 == 0 ? Fault{.kind = kKinds[request.number / 3 % 5]} : Fault{};
   });
   EXPECT_EQ(feed(*stored, 2), feed(*local, 2));
-  EXPECT_GT(stored->store_stats()->retries, 0);
+  EXPECT_GT(stored->storage().store_stats()->retries, 0);
 }
 
 TEST_F(StoredSourceTest, AViewAnnouncesItsOwnSamples) {
@@ -170,7 +170,7 @@ TEST_F(StoredSourceTest, AViewAnnouncesItsOwnSamples) {
   const ConcatSource locals({local.get(), &local_part}), storeds({stored.get(), &stored_part});
   EXPECT_EQ(feed(storeds, 2).front().rows.front().pixels,
             feed(locals, 2).front().rows.front().pixels);
-  EXPECT_GT(storeds.look_ahead_bytes(), 0);
+  EXPECT_GT(storeds.storage().look_ahead_bytes(), 0);
 }
 
 TEST_F(StoredSourceTest, ReadingInOrderJoinsSamples) {
@@ -205,7 +205,7 @@ TEST_F(StoredSourceTest, ACacheChangesNoBatch) {
     const std::vector<Delivered> expected = feed(*local, 1);
     const TempFolder folder;
     const auto open_cached = [&] {
-      const int64_t half = open(address(path))->stored_bytes()->bytes / 2;
+      const int64_t half = open(address(path))->storage().stored_bytes()->bytes / 2;
       return open_source(
           address(path),
           {.cache_dir = "",
@@ -213,12 +213,12 @@ TEST_F(StoredSourceTest, ACacheChangesNoBatch) {
     };
     for (const int workers : {3, 0, 1}) {
       const auto stored = open_cached();
-      const StoredBytes sizes = *stored->stored_bytes();
+      const StoredBytes sizes = *stored->storage().stored_bytes();
       EXPECT_EQ(sizes.samples, local->size());
       EXPECT_NEAR(sizes.share(), 0.5, 0.03);
       EXPECT_EQ(sizes.kept_bytes, workers == 3 ? 0 : sizes.cache_bytes);
       EXPECT_EQ(feed(*stored, workers), expected) << path << ", " << workers << " workers";
-      const StoreStats stats = *stored->store_stats();
+      const StoreStats stats = *stored->storage().store_stats();
       EXPECT_EQ(stats.cache_hits + stats.cache_misses, 2 * sizes.samples);
       // So few samples come again while others of the epoch before are still under way.
       if (workers == 3) {
@@ -257,12 +257,12 @@ TEST_F(StoredSourceTest, DecodedPicturesLeaveTheStoreOnce) {
         // So few samples that the epochs are asked for before the first picture is kept.
         EXPECT_EQ(rows(*stored, cache, workers, stats), expected) << path;
         EXPECT_EQ(stats.cache->kept, places);
-        const int64_t bytes = stored->store_stats()->bytes;
-        const int64_t all = stored->stored_bytes()->bytes;
+        const int64_t bytes = stored->storage().store_stats()->bytes;
+        const int64_t all = stored->storage().stored_bytes()->bytes;
         // Another Loader: it looks at a few samples, and asks for those that have no place.
         EXPECT_EQ(rows(*stored, cache, workers, stats), expected) << path;
         EXPECT_EQ(stats.cache->hits, 4 * places);
-        const int64_t more = stored->store_stats()->bytes - bytes;
+        const int64_t more = stored->storage().store_stats()->bytes - bytes;
         EXPECT_LE(more, places == kSamples ? all / 4 : 3 * all);
       }
     }
@@ -298,10 +298,11 @@ TEST_F(StoredSourceTest, ViewsShowWhatIsInTheStore) {
   const auto one = open(address("train-0.tar"));
   const auto two = open(address("train-{1..2}.tar"));
   const ConcatSource all({one.get(), two.get()});
-  const StoredBytes sizes = *SubsetSource(all, 5).stored_bytes();
+  const StoredBytes sizes = *SubsetSource(all, 5).storage().stored_bytes();
   EXPECT_EQ(sizes.samples, kStoredShards * kStoredPerShard);
-  EXPECT_EQ(sizes.bytes, one->stored_bytes()->bytes + two->stored_bytes()->bytes);
-  EXPECT_FALSE(open(data_.path() + "/list.csv")->stored_bytes());
+  EXPECT_EQ(sizes.bytes,
+            one->storage().stored_bytes()->bytes + two->storage().stored_bytes()->bytes);
+  EXPECT_FALSE(open(data_.path() + "/list.csv")->storage().stored_bytes());
 }
 
 TEST_F(StoredSourceTest, WhatIsMissingIsNamed) {

@@ -5,8 +5,9 @@
 namespace stoker {
 
 FakeSource::FakeSource(std::vector<std::vector<uint8_t>> files, int64_t samples, int classes)
-    : files_(std::move(files)), samples_(samples) {
-  for (int i = 0; i < classes; ++i) class_names_.push_back("class" + std::to_string(i));
+    : info_{.size = samples, .fingerprint = static_cast<uint64_t>(samples)},
+      files_(std::move(files)) {
+  for (int i = 0; i < classes; ++i) info_.class_names.push_back("class" + std::to_string(i));
 }
 
 void FakeSource::fail(SampleId id, const std::string& message) { failures_[id] = message; }

@@ -13,7 +13,7 @@
 
 namespace stoker {
 
-class FakeSource final : public Source {
+class FakeSource final : public Source, private SampleStorage {
  public:
   // Sample i is files[i % files.size()], its label i % classes, its name "fake/<i>".
   FakeSource(std::vector<std::vector<uint8_t>> files, int64_t samples, int classes);
@@ -30,28 +30,22 @@ class FakeSource final : public Source {
   int64_t cached_reads() const { return cached_reads_; }  // those that returned a sample
   int most_at_once() const { return most_at_once_; }      // the most concurrent reads
 
-  int64_t size() const override { return samples_; }
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override {
-    return static_cast<int>(id % static_cast<int64_t>(class_names_.size()));
+    return static_cast<int>(id % static_cast<int64_t>(info_.class_names.size()));
   }
   std::string name(SampleId id) const override { return "fake/" + std::to_string(id); }
-  const std::string& root() const override { return root_; }
-  const std::vector<std::string>& class_names() const override { return class_names_; }
-  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
-  Size raw_size() const override { return {}; }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
-  bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
-                   std::span<const uint8_t>& bytes) const override;
-  uint64_t fingerprint() const override { return static_cast<uint64_t>(samples_); }
+  const SampleStorage& storage() const override { return *this; }
 
  private:
+  bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
+                   std::span<const uint8_t>& bytes) const override;
   ReadStatus give(SampleId id, std::vector<uint8_t>& buffer, std::span<const uint8_t>& bytes) const;
 
-  const std::string root_;
+  SourceInfo info_;
   const std::vector<std::vector<uint8_t>> files_;
-  const int64_t samples_;
-  std::vector<std::string> class_names_;
   std::map<SampleId, std::string> failures_;
   std::map<SampleId, std::vector<uint8_t>> replaced_;
   std::map<SampleId, std::chrono::microseconds> delays_;

@@ -34,8 +34,8 @@ inline std::string text_of(const Source& source, SampleId id) {
 inline std::string cached_text_of(const Source& source, SampleId id) {
   std::vector<uint8_t> buffer;
   std::span<const uint8_t> bytes;
-  return source.read_cached(id, buffer, bytes) ? std::string(bytes.begin(), bytes.end())
-                                               : "not cached";
+  return source.storage().read_cached(id, buffer, bytes) ? std::string(bytes.begin(), bytes.end())
+                                                         : "not cached";
 }
 
 }  // namespace stoker

@@ -24,25 +24,21 @@ using Weights = std::vector<double>;
 // have the same name.
 class NamedSamples final : public Source {
  public:
-  explicit NamedSamples(int64_t size = 14) : size_(size) {}
-  int64_t size() const override { return size_; }
+  explicit NamedSamples(int64_t size = 14)
+      : info_{.size = size,
+              .class_names = {"cat", "dog", "0", "big cat", "x", "x", "bird"},
+              .fingerprint = 1} {}
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override { return static_cast<int>(id % 7); }
   std::string name(SampleId id) const override { return std::to_string(id % 7) + "/" + letter(id); }
-  const std::string& root() const override { return root_; }
-  const std::vector<std::string>& class_names() const override { return classes_; }
-  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
-  Size raw_size() const override { return {}; }
   ReadStatus read(SampleId, std::vector<uint8_t>&, std::span<const uint8_t>&) const override {
     return {false, "no file"};
   }
-  uint64_t fingerprint() const override { return 1; }
 
  private:
   static std::string letter(SampleId id) { return std::string(1, static_cast<char>('a' + id)); }
 
-  const int64_t size_;
-  const std::string root_;
-  const std::vector<std::string> classes_ = {"cat", "dog", "0", "big cat", "x", "x", "bird"};
+  const SourceInfo info_;
 };
 
 class SampleLists : public ::testing::Test {

@@ -191,23 +191,18 @@ class NamedSource final : public Source {
  public:
   explicit NamedSource(std::vector<std::string> names,
                        SampleEncoding encoding = SampleEncoding::image_file)
-      : names_(std::move(names)), encoding_(encoding) {}
-  int64_t size() const override { return std::ssize(names_); }
+      : info_{.size = std::ssize(names), .encoding = encoding, .class_names = std::move(names)} {}
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId) const override { return 0; }
-  std::string name(SampleId id) const override { return names_[static_cast<size_t>(id)]; }
-  const std::string& root() const override { return nothing_; }
-  const std::vector<std::string>& class_names() const override { return names_; }
-  SampleEncoding encoding() const override { return encoding_; }
-  Size raw_size() const override { return {}; }
+  std::string name(SampleId id) const override {
+    return info_.class_names[static_cast<size_t>(id)];
+  }
   ReadStatus read(SampleId, std::vector<uint8_t>&, std::span<const uint8_t>&) const override {
     return {false, "it has only names"};
   }
-  uint64_t fingerprint() const override { return 0; }
 
  private:
-  const std::vector<std::string> names_;
-  const SampleEncoding encoding_;
-  const std::string nothing_;
+  const SourceInfo info_;
 };
 
 std::vector<std::string> keys_of(const Source& source) {

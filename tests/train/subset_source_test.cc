@@ -23,7 +23,7 @@ TEST(SubsetSource, ReadsTheSamplesThatItNames) {
     ASSERT_TRUE(some.read(id, buffer, bytes).ok);
     EXPECT_EQ(bytes[0], some.label(id));
     EXPECT_EQ(some.name(id), whole.name(some.label(id)));
-    if (!some.read_cached(id, buffer, bytes)) continue;
+    if (!some.storage().read_cached(id, buffer, bytes)) continue;
     ++cached;
     EXPECT_EQ(bytes[0], some.label(id));
     EXPECT_EQ(bytes[0] % 2, 0);

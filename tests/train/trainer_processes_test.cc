@@ -35,19 +35,14 @@ ProcessesRun how(const Source* eval = nullptr) {
 class FailingSource final : public Source {
  public:
   explicit FailingSource(int64_t samples) : source_(small_source(samples)) {}
-  int64_t size() const override { return source_->size(); }
+  const SourceInfo& info() const override { return source_->info(); }
   int label(SampleId id) const override { return source_->label(id); }
   std::string name(SampleId id) const override { return source_->name(id); }
-  const std::string& root() const override { return source_->root(); }
-  const std::vector<std::string>& class_names() const override { return source_->class_names(); }
-  SampleEncoding encoding() const override { return source_->encoding(); }
-  Size raw_size() const override { return source_->raw_size(); }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
     if (id % 8 == 3) return {false, "told to fail"};
     return source_->read(id, buffer, bytes);
   }
-  uint64_t fingerprint() const override { return source_->fingerprint(); }
 
  private:
   std::unique_ptr<Source> source_;

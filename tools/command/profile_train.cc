@@ -165,7 +165,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   }
   outcome.run = session.finish();
   outcome.profile = make_profile(outcome.run, trained_shape(options, trainer), storage,
-                                 source.store_stats(), outcome.name_of);
+                                 source.storage().store_stats(), outcome.name_of);
   outcome.profile.device = arguments.devices;
   outcome.profile.planned_bytes = trainer.planned_bytes();
   outcome.profile.checkpoint = checkpoint;

@@ -116,7 +116,7 @@ void print_summary(const TrainResult& result, const TrainOptions& options, const
   fmt::print("{:<12} {:.0f} images/s ± {:.0f}\n", "speed", result.images_per_second, result.jitter);
   fmt::print("{:<12} {:.2f}% of the time the trainer waited for data\n", "feed wait",
              100 * result.feed_wait_share);
-  if (const auto store = source.store_stats()) {
+  if (const auto store = source.storage().store_stats()) {
     fmt::print("{:<12} {}\n", "store", describe(*store));
     if (store->has_cache) fmt::print("{:<12} {}\n", "cache", describe_cache(*store));
   }

@@ -21,7 +21,7 @@ bool stays(const Source& files, SampleId id) {
   std::span<const uint8_t> bytes;
   for (int i = 0; i < kTries; ++i) {
     if (i > 0) std::this_thread::sleep_for(kEvictPause);
-    const bool is_there = files.read_cached(id, buffer, bytes);
+    const bool is_there = files.storage().read_cached(id, buffer, bytes);
     // Checking a file makes the kernel read ahead, so the file is evicted once more.
     evict_from_cache(files, id);
     if (!is_there) return false;
@@ -57,7 +57,7 @@ bool ColdSource::read_pieces(SampleId id, const FileStamp& stamp, std::span<cons
                              MayWait may_wait) const {
   if (may_wait == MayWait::no) return false;
   evict_from_cache(source_, id);
-  return source_.read_pieces(id, stamp, pieces, may_wait);
+  return source_.storage().read_pieces(id, stamp, pieces, may_wait);
 }
 
 }  // namespace stoker

@@ -19,7 +19,7 @@ class ColdSource final : public ForwardingSource {
 
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
-  FileStamp stamp(SampleId id) const override { return source_.stamp(id); }
+  FileStamp stamp(SampleId id) const override { return source_.storage().stamp(id); }
   bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
                    MayWait may_wait) const override;
   // Returns false for every sample, so that all of them are read from storage.

@@ -58,8 +58,9 @@ Profile profile_emulated(const Source& source, const AugmentSpec& augment,
       throw;
     }
     run = session.finish();
-    profile = make_profile(run, emulated_shape(wanted, devices), how.storage, source.store_stats(),
-                           [&](SampleId id) { return source.name(id); });
+    profile =
+        make_profile(run, emulated_shape(wanted, devices), how.storage,
+                     source.storage().store_stats(), [&](SampleId id) { return source.name(id); });
     profile.planned_bytes = loader.memory_plan().total_bytes();
   }
   profile.device = fmt::format("{} emulated, of {:g} images/s{}", devices.size(), how.demand,

@@ -32,7 +32,7 @@ double rate_of(const Source& source, int threads, double seconds, uint64_t seed,
   std::atomic<int64_t> last_ns{begin_ns};
   // A store is asked as a feed asks it.
   const auto look_ahead =
-      source.look_ahead([&source, seed, most, number = int64_t{0}](SampleId& id) mutable {
+      source.storage().look_ahead([&source, seed, most, number = int64_t{0}](SampleId& id) mutable {
         if (number >= most) return NextSample::end;
         id = sample_of(source, seed, number++);
         return NextSample::found;

@@ -41,7 +41,7 @@ std::string feed_line(const char* name, const MemoryPlan& plan) {
 // How much will leave the store, and what a cache spares. Epochs of a part, or with an order of
 // their own, are taken as that share of all samples.
 void add_store_lines(const TrainSetup& setup, std::vector<std::string>& lines) {
-  const std::optional<StoredBytes> stored = setup.train.stored_bytes();
+  const std::optional<StoredBytes> stored = setup.train.storage().stored_bytes();
   if (!stored || stored->bytes == 0) return;
   const SharedOrder& order = setup.options.order;
   const int64_t length = order ? order->length() : setup.train.size();

@@ -9,7 +9,15 @@
 namespace stoker {
 
 IndexedSource::IndexedSource(const std::string& root, std::unique_ptr<BlobIndex> index)
-    : root_(root), index_(std::move(index)), table_(index_->table()) {}
+    : index_(std::move(index)),
+      table_(index_->table()),
+      info_{.size = index_->size(),
+            .root = root,
+            .class_names = table_.class_names,
+            .targets = table_.targets,
+            .notes = table_.notes,
+            .fingerprint = table_.fingerprint,
+            .targets_digest = table_.targets_digest} {}
 
 std::string IndexedSource::name(SampleId id) const {
   const BlobIndex::Found found = index_->find(id);

@@ -12,23 +12,16 @@
 
 namespace stoker {
 
-class IndexedSource : public Source {
+class IndexedSource : public Source, protected SampleStorage {
  public:
   IndexedSource(const std::string& root, std::unique_ptr<BlobIndex> index);
 
-  int64_t size() const override { return index_->size(); }
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override { return label_of(index_->find(id)); }
   std::string name(SampleId id) const override;
-  const std::string& root() const override { return root_; }
-  const std::vector<std::string>& class_names() const override { return table_.class_names; }
-  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
-  Size raw_size() const override { return {}; }
-  std::vector<SourceNote> notes() const override { return table_.notes; }
-  uint64_t fingerprint() const override { return table_.fingerprint; }
   uint64_t labels_digest() const override { return table_.labels_digest; }
-  std::span<const TargetColumn> targets() const override { return table_.targets; }
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
-  uint64_t targets_digest() const override { return table_.targets_digest; }
+  const SampleStorage& storage() const override { return *this; }
 
  protected:
   // How many bytes of a sample are in its blob, and how many come out of them (0: not packed).
@@ -49,9 +42,9 @@ class IndexedSource : public Source {
  private:
   int label_of(const BlobIndex::Found& found) const;
 
-  const std::string root_;
   const std::unique_ptr<const BlobIndex> index_;
   const BlobTable& table_;
+  const SourceInfo info_;
 };
 
 }  // namespace stoker

@@ -38,7 +38,7 @@ TEST(ColdSource, ReadsFromStorageWhatLiesInMemory) {
     for (SampleId id = 0; id < files->size(); ++id) {
       ASSERT_TRUE(cold->read(id, buffer, bytes).ok);
       EXPECT_EQ(bytes.size(), size_t{kBytes});
-      EXPECT_FALSE(cold->read_cached(id, buffer, bytes));
+      EXPECT_FALSE(cold->storage().read_cached(id, buffer, bytes));
     }
     // Not all of them, because the kernel keeps a page that it is using, to write it for example.
     EXPECT_GT(read_from_storage() - before, int64_t{kFiles} * kBytes / 3) << "epoch " << epoch;

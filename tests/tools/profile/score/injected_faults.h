@@ -24,23 +24,20 @@ struct SlowReads {
 // Reads `source` as if it were on storage with these SlowReads.
 class SlowSource final : public Source {
  public:
-  SlowSource(const Source& source, const SlowReads& slow) : source_(source), slow_(slow) {}
-  int64_t size() const override { return source_.size(); }
+  SlowSource(const Source& source, const SlowReads& slow)
+      : source_(source), slow_(slow), info_(source.info()) {
+    info_.root.clear();  // because no file can be evicted from the page cache
+  }
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override { return source_.label(id); }
   std::string name(SampleId id) const override { return source_.name(id); }
-  // Empty, because no file can be evicted from the page cache.
-  const std::string& root() const override { return none_; }
-  const std::vector<std::string>& class_names() const override { return source_.class_names(); }
-  SampleEncoding encoding() const override { return source_.encoding(); }
-  Size raw_size() const override { return source_.raw_size(); }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
-  uint64_t fingerprint() const override { return source_.fingerprint(); }
 
  private:
   const Source& source_;
   const SlowReads slow_;
-  const std::string none_;
+  SourceInfo info_;
   mutable Mutex mutex_;
   mutable int64_t next_ns_ GUARDED_BY(mutex_) = 0;  // when the storage can begin another read
 };
@@ -50,22 +47,16 @@ class MixedSource final : public Source {
  public:
   MixedSource(std::vector<std::vector<uint8_t>> usual, std::vector<std::vector<uint8_t>> rare,
               int64_t period);
-  int64_t size() const override { return 100'000; }
+  const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override { return static_cast<int>(id % 2); }
   std::string name(SampleId id) const override { return std::to_string(id); }
-  const std::string& root() const override { return none_; }
-  const std::vector<std::string>& class_names() const override { return class_names_; }
-  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
-  Size raw_size() const override { return {}; }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
-  uint64_t fingerprint() const override { return 1; }
 
  private:
   const std::vector<std::vector<uint8_t>> usual_, rare_;
   const int64_t period_;
-  const std::string none_;
-  const std::vector<std::string> class_names_ = {"a", "b"};
+  const SourceInfo info_{.size = 100'000, .class_names = {"a", "b"}, .fingerprint = 1};
 };
 
 // Makes a device whose memory the host cannot read, and whose copies take `copy_s` longer.
