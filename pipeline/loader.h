@@ -3,7 +3,7 @@
 // A Loader combines Source, Sampler, Augmenter, the flow graph (or none: with 0 workers it runs
 // inline in next()), and one PinnedRing and one Stager per device. Batches of a device come in step
 // order; the ring never drains between epochs. Pixels are a pure function of (seed, epoch, sample
-// id, appearance in the epoch) for any number of workers, devices, ranks, batch size and resume
+// id, repeat index in the epoch) for any number of workers, devices, ranks, batch size and resume
 // point; if rows are mixed (MixSpec), also of the sample next to it in the epoch's order. Owner:
 // the user; source and devices outlive it. Threads: one consumer per device; with workers the
 // devices advance together, so no device can get more than ring_depth + slots steps ahead of what

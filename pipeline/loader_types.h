@@ -61,7 +61,7 @@ struct FeedOptions {
 };
 
 // Several processes of one machine that are given the same data and options decode each row once
-// (share/README.md), and fetch its sample once, if it is in a store. They need not begin or end
+// (exchange/README.md), and fetch its sample once, if it is in a store. They need not begin or end
 // together.
 struct ShareOptions {
   std::string name{};  // the same in all of them: letters, digits, '_', '-', '.'; "": not shared
@@ -129,7 +129,7 @@ struct RowNote {
   Size source{};                     // pixels of the source image
   SampleId pixels_of = -1;           // the sample of the row's own pixels; != id for a substitute
   uint64_t digest = 0;               // XXH3 of the row's pixels, 0 without LoaderOptions::digests
-  uint64_t appearance = 0;           // as in OrderedSample: 0 unless the epoch repeats the sample
+  uint64_t repeat_index = 0;         // as in OrderedSample: 0 unless the epoch repeats the sample
   DecodeCode code = DecodeCode::ok;  // of the row's own sample
   bool bad = false;                  // its own sample was bad (code, or it could not be read)
   bool counts = false;               // weight > 0
@@ -206,7 +206,7 @@ struct ShareStats {
   int64_t given = 0;       // decoded here, and put there for others
   int64_t alone = 0;       // decoded here, and not put there: behind or ahead of the others, or bad
   int64_t taken_over = 0;  // blocks whose owner had died or was late
-  int64_t spoilt = 0;      // blocks that were not what their owner had sealed
+  int64_t corrupt = 0;     // blocks that were not what their owner had sealed
   int64_t waited_ns = 0;   // for those behind
 };
 

@@ -19,14 +19,17 @@ struct OrderedSample {
   SampleId id = 0;
   // Tells apart the rows of one epoch that show one sample. Orders count: 0 is the first, so a
   // sample that comes once has 0. (Draws with replacement cannot count; theirs is the position.)
-  uint64_t appearance = 0;
+  uint64_t repeat_index = 0;
   bool operator==(const OrderedSample&) const = default;
 };
 
-// The seed of the pixels of a sample's appearance: `seed` itself for appearance 0. The pixels of a
-// row are a function of (appearance_seed(seed, appearance), epoch, sample id), so a sample that
-// comes twice in an epoch is cropped in two ways.
-uint64_t appearance_seed(uint64_t seed, uint64_t appearance);
+// The seed of a row's pixels: `seed` itself for repeat index 0. The pixels are a function of
+// (repeat_seed(seed, repeat_index), epoch, sample id), so a sample that comes twice in an epoch is
+// cropped in two ways.
+uint64_t repeat_seed(uint64_t seed, uint64_t repeat_index);
+[[deprecated("repeat_seed")]] inline uint64_t appearance_seed(uint64_t seed, uint64_t appearance) {
+  return repeat_seed(seed, appearance);
+}
 
 // An epoch, and the key of a shuffled order for it; made once for many positions.
 struct EpochKey {

@@ -56,8 +56,8 @@ struct DecodedCache::Impl {
     const std::string folder = options.folder + "/" + hex64(text_digest(about));
     return std::make_shared<DecodedSamples>(form, samples, count,
                                             options.folder.empty()
-                                                ? places_in_memory(count, bytes)
-                                                : places_on_disk(folder, about, count, bytes));
+                                                ? slots_in_memory(count, bytes)
+                                                : slots_on_disk(folder, about, count, bytes));
   }
 };
 

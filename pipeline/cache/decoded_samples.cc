@@ -49,7 +49,7 @@ DecodedPicture picture_of(const SampleHead& head) {
 }  // namespace
 
 DecodedSamples::DecodedSamples(const DecodedForm& form, int64_t samples, int64_t count,
-                               std::unique_ptr<DecodedPlaces> places)
+                               std::unique_ptr<DecodedSlots> places)
     : form_(form),
       samples_(samples),
       count_(count),

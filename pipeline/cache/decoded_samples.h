@@ -23,9 +23,9 @@ namespace stoker {
 
 // Keeps pieces of bytes of one length by their numbers, which are all below its number of places.
 // Threads: every method from any.
-class DecodedPlaces {
+class DecodedSlots {
  public:
-  virtual ~DecodedPlaces() = default;
+  virtual ~DecodedSlots() = default;
   // Returns the bytes of a place, in `buffer` or in memory that lives as long as this; empty: they
   // are not there, or not in memory with MayWait::no.
   virtual std::span<const uint8_t> read(int64_t number, MayWait may_wait,
@@ -42,9 +42,9 @@ class DecodedPlaces {
 };
 
 // `places`: how many; `bytes`: of each. Throw std::runtime_error with the size or the path.
-std::unique_ptr<DecodedPlaces> places_in_memory(int64_t places, int64_t bytes);
-std::unique_ptr<DecodedPlaces> places_on_disk(const std::string& folder, const std::string& about,
-                                              int64_t places, int64_t bytes);
+std::unique_ptr<DecodedSlots> slots_in_memory(int64_t places, int64_t bytes);
+std::unique_ptr<DecodedSlots> slots_on_disk(const std::string& folder, const std::string& about,
+                                            int64_t places, int64_t bytes);
 
 class DecodedSamples {
  public:
@@ -55,7 +55,7 @@ class DecodedSamples {
 
   // `places` has that many places of place_bytes(form).
   DecodedSamples(const DecodedForm& form, int64_t samples, int64_t count,
-                 std::unique_ptr<DecodedPlaces> places);
+                 std::unique_ptr<DecodedSlots> places);
 
   const DecodedForm& form() const { return form_; }
   // Returns true if the sample has been kept, by whatever process; its file may have changed since.
@@ -76,7 +76,7 @@ class DecodedSamples {
  private:
   const DecodedForm form_;
   const int64_t samples_, count_;
-  const std::unique_ptr<DecodedPlaces> places_;
+  const std::unique_ptr<DecodedSlots> places_;
   const Permutation order_;  // position to sample
   std::atomic<int64_t> kept_ = 0;
 };

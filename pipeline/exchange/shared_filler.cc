@@ -223,7 +223,7 @@ ShareStats SharedFiller::stats() const {
           .given = given_.load(),
           .alone = alone_.load(),
           .taken_over = counts.taken_over,
-          .spoilt = counts.spoilt,
+          .corrupt = counts.corrupt,
           .waited_ns = counts.waited_ns};
 }
 

@@ -235,7 +235,7 @@ bool SharedRows::read(const BlockPosition& position, uint64_t word, std::span<st
   if (shared.word.load(std::memory_order_relaxed) != word) return false;
   if (seal_of_rows(rows, word) == seal) return true;
   // A late owner has written into it.
-  spoilt_.fetch_add(1, std::memory_order_relaxed);
+  corrupt_.fetch_add(1, std::memory_order_relaxed);
   leave(position, word, kFree);
   return false;
 }

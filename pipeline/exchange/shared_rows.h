@@ -88,7 +88,7 @@ class SharedRows {
     uint64_t word = 0;  // for the calls that follow
   };
   struct Counts {
-    int64_t taken_over = 0, spoilt = 0, waited_ns = 0;  // as in ShareStats
+    int64_t taken_over = 0, corrupt = 0, waited_ns = 0;  // as in ShareStats
   };
 
   explicit SharedRows(const Options& options);
@@ -123,7 +123,7 @@ class SharedRows {
   void wake() { file_.notify(); }
 
   int64_t bytes() const;  // of shared memory
-  Counts counts() const { return {taken_over_.load(), spoilt_.load(), waited_ns_.load()}; }
+  Counts counts() const { return {taken_over_.load(), corrupt_.load(), waited_ns_.load()}; }
 
  private:
   struct Control;
@@ -140,7 +140,7 @@ class SharedRows {
   const Options options_;
   const BlockRing ring_;
   ShareFile file_;
-  std::atomic<int64_t> taken_over_{0}, spoilt_{0}, waited_ns_{0};
+  std::atomic<int64_t> taken_over_{0}, corrupt_{0}, waited_ns_{0};
   Mutex mutex_;
   // Of wait_for_others(): how long it may wait, as it was at a time.
   int64_t wait_left_ns_ GUARDED_BY(mutex_), at_ns_ GUARDED_BY(mutex_);

@@ -71,12 +71,12 @@ class Blend final : public SampleOrder {
     const uint64_t first = static_cast<uint64_t>(epoch.epoch) * static_cast<uint64_t>(length());
     const uint64_t place = first + static_cast<uint64_t>(position);
     const Piece& piece = piece_at(place);
-    const ShareSplit::Place found = piece.split.at(place - piece.first);
+    const ShareSplit::Position found = piece.split.at(place - piece.first);
     const auto source = static_cast<size_t>(found.part);
     const Passes passes(RandomKey(epoch.seed, 0, found.part).bits(kPartSeed), sizes_[source]);
     const PassMember member =
         passes.at(piece.before[source] + found.index, count(found.part, first));
-    return {begins_[source] + member.member, member.appearance};
+    return {begins_[source] + member.member, member.repeat_index};
   }
 
   std::string describe() const override {

@@ -29,7 +29,7 @@ class ClassBalanced final : public SampleOrder {
     const int64_t begin = begins_[static_cast<size_t>(chosen)];
     const int64_t members = begins_[static_cast<size_t>(chosen) + 1] - begin;
     // How many turns the class had before the epoch. In the epoch's first pass over the class the
-    // appearance is 0 anyhow, so there it does not matter whether its turn in that round was
+    // repeat index is 0 anyhow, so there it does not matter whether its turn in that round was
     // before.
     uint64_t mark = first_round;
     if (round / static_cast<uint64_t>(members) != mark / static_cast<uint64_t>(members)) {
@@ -38,7 +38,7 @@ class ClassBalanced final : public SampleOrder {
     }
     const Passes passes(RandomKey(epoch.seed, 0, chosen).bits(kPartSeed), members);
     const PassMember found = passes.at(round, mark);
-    return {members_[begin + found.member], found.appearance};
+    return {members_[begin + found.member], found.repeat_index};
   }
 
   std::string describe() const override {

@@ -7,8 +7,8 @@
 namespace stoker {
 
 struct PassMember {
-  int64_t member = 0;       // in [0, members)
-  uint64_t appearance = 0;  // how often it has come since the mark
+  int64_t member = 0;         // in [0, members)
+  uint64_t repeat_index = 0;  // how often it has come since the mark
 };
 
 class Passes {
@@ -16,7 +16,7 @@ class Passes {
   // `seed` belongs to this group alone. REQUIRES: members >= 1.
   Passes(uint64_t seed, int64_t members) : seed_(seed), members_(members) {}
   // Returns the member at place `index` of the endless walk. `mark` <= index: the place from which
-  // appearances are counted, that of the epoch's first position.
+  // repeat indexes are counted, that of the epoch's first position.
   PassMember at(uint64_t index, uint64_t mark) const;
 
  private:

@@ -30,9 +30,9 @@ SampleOrder::SampleOrder(const char* kind, int64_t samples, int64_t length)
     : samples_(checked_count(kind, "samples", samples)),
       length_(checked_count(kind, "length", length)) {}
 
-uint64_t appearance_seed(uint64_t seed, uint64_t appearance) {
-  if (appearance == 0) return seed;
-  return RandomKey(seed, static_cast<int64_t>(appearance), 0).bits(kAppearanceSeed);
+uint64_t repeat_seed(uint64_t seed, uint64_t repeat_index) {
+  if (repeat_index == 0) return seed;
+  return RandomKey(seed, static_cast<int64_t>(repeat_index), 0).bits(kRepeatSeed);
 }
 
 }  // namespace stoker

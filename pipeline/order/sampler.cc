@@ -112,7 +112,7 @@ SampledRow Sampler::row(const EpochKey& epoch, int64_t step_in_epoch, int replic
     weight = 0.0f;
   }
   const OrderedSample sample = order_->at(epoch, position);
-  return {sample.id, weight, sample.appearance};
+  return {sample.id, weight, sample.repeat_index};
 }
 
 bool Sampler::paired(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {

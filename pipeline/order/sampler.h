@@ -42,7 +42,7 @@ struct SamplerOptions {
 struct SampledRow {
   SampleId id = 0;
   float weight = 1.0f;
-  uint64_t appearance = 0;  // as in OrderedSample
+  uint64_t repeat_index = 0;  // as in OrderedSample
 };
 
 class Sampler {

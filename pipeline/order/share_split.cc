@@ -73,7 +73,7 @@ void ShareSplit::note_paths() {
   }
 }
 
-ShareSplit::Place ShareSplit::at(uint64_t position) const {
+ShareSplit::Position ShareSplit::at(uint64_t position) const {
   int64_t child = root_;
   while (child >= 0) {
     const Node& node = nodes_[static_cast<size_t>(child)];

@@ -17,11 +17,11 @@ class ShareSplit {
   // are kept exactly; one below 2^-60 of the sum becomes 0.
   explicit ShareSplit(std::span<const double> weights);
 
-  struct Place {
+  struct Position {
     int64_t part = 0;
     uint64_t index = 0;  // how many positions the part got before this one
   };
-  Place at(uint64_t position) const;
+  Position at(uint64_t position) const;
   // Returns how many of the first `positions` the part gets.
   uint64_t count(int64_t part, uint64_t positions) const;
   // The whole numbers that the shares are the ratios of.

@@ -8,8 +8,8 @@ void draw_row(const AugmentSpec& spec, uint64_t seed, int64_t epoch, const RowNo
     draws.begin({1, 1}, spec.output, seed, epoch, note.pixels_of);
     return;
   }
-  draw_augmentation(spec, note.source, appearance_seed(seed, note.appearance), epoch,
-                    note.pixels_of, draws, view);
+  draw_augmentation(spec, note.source, repeat_seed(seed, note.repeat_index), epoch, note.pixels_of,
+                    draws, view);
 }
 
 std::string row_steps_text(const AugmentSpec& spec, uint64_t seed, int64_t epoch,

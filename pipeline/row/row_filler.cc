@@ -50,7 +50,7 @@ void RowFiller::plan(Slab& slab, const BatchPosition& position, int first, int c
         sampler_.row(epoch, position.step_in_epoch, position.replica, position.first_row + row);
     slab.ids[row] = sampled.id;
     slab.weights[row] = sampled.weight;
-    new (&note_of(slab, row)) RowNote{.appearance = sampled.appearance};
+    new (&note_of(slab, row)) RowNote{.repeat_index = sampled.repeat_index};
   }
 }
 
@@ -127,7 +127,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
   const int64_t begin_ns = traced ? steady_now_ns() : 0;
   const int64_t begin_cpu_ns = traced ? thread_cpu_ns() : 0;
   writer_.begin(worker, slab, row);
-  RowNote& note = note_of(slab, row);  // planned: it has the appearance
+  RowNote& note = note_of(slab, row);  // planned: it has the repeat index
   note.pixels_of = id;
   DecodedRows& cache = reader_.decoded_rows();
   const bool is_kept = given.stamp_to_keep.is_known();

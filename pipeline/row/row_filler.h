@@ -54,7 +54,7 @@ class RowFiller {
   BatchPosition position(Step batch, int device) const;
   size_t row_bytes() const { return writer_.row_bytes(); }  // u8 pixels of one row, all views
 
-  // Writes the id, the weight and the appearance of rows [first, first + count) into the slab.
+  // Writes the id, the weight and the repeat index of rows [first, first + count) into the slab.
   void plan(Slab& slab, const BatchPosition& position, int first, int count) const;
   // Fills planned rows; sample i of `samples` belongs to row first + i.
   void fill(RowWorker& worker, Slab& slab, const BatchPosition& position, int first,

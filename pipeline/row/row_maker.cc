@@ -16,7 +16,7 @@ RowMaker::RowMaker(const Source& source, const AugmentSpec& augment, const Loade
 
 bool RowMaker::make_of_part(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                             SampleId id, RowNote& note) const {
-  const uint64_t seed = appearance_seed(seed_, note.appearance);
+  const uint64_t seed = repeat_seed(seed_, note.repeat_index);
   Augmenter& augmenter = worker.augmenter;
   if (sample.is_decoded()) {
     note.source = sample.decoded.source;
@@ -31,7 +31,7 @@ bool RowMaker::make_of_part(RowWorker& worker, const SampleBytes& sample, int64_
 
 DecodeStatus RowMaker::make(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                             SampleId id, RowNote& note, std::span<const uint8_t> next) const {
-  const uint64_t seed = appearance_seed(seed_, note.appearance);
+  const uint64_t seed = repeat_seed(seed_, note.repeat_index);
   if (encoding_ == SampleEncoding::image_file) {
     return make_of_file(worker, sample, seed, epoch, id, note);
   }
@@ -62,7 +62,7 @@ void RowMaker::erase(RowWorker& worker, Slab& slab, int64_t epoch, int row) cons
   RowEdit& edit = slab.edits[row] = {};
   const RowNote& note = note_of(slab, row);
   if (!edits_.erases || note.pixels_of < 0) return;
-  const uint64_t seed = appearance_seed(seed_, note.appearance);
+  const uint64_t seed = repeat_seed(seed_, note.repeat_index);
   const auto erasing = draw_erasing(*last_erasing(augment_.stages), augment_.output, seed, epoch,
                                     note.pixels_of, worker.erasing);
   if (erasing) set_erasing(*erasing, edit);
@@ -93,7 +93,7 @@ MixDraw RowMaker::mix_of(const Slab& slab, const BatchPosition& position, int ro
   if (augment_.mix.per_batch) {
     return draw_mix(augment_.mix, augment_.output, seed_, position.epoch, position.step_in_epoch);
   }
-  const uint64_t seed = appearance_seed(seed_, note_of(slab, row).appearance);
+  const uint64_t seed = repeat_seed(seed_, note_of(slab, row).repeat_index);
   return draw_mix(augment_.mix, augment_.output, seed, position.epoch, slab.ids[row]);
 }
 

@@ -65,7 +65,7 @@ bool SampleReader::read_pieces(const Slab& slab, const BatchPosition& position, 
   out.seek_index = stored.index;
   SamplePieces pieces;
   if (!pieces.open(stored, exif_)) return false;
-  const uint64_t seed = appearance_seed(seed_, note_of(slab, row).appearance);
+  const uint64_t seed = repeat_seed(seed_, note_of(slab, row).repeat_index);
   const Box needed =
       needed_box(augment_, pieces.image_size(), seed, position.epoch, id, buffer.draws);
   if (!pieces.find(needed)) return false;

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "pipeline/source/blob/local_place.h"
+#include "pipeline/source/blob/local_location.h"
 
 namespace stoker {
 namespace {
@@ -42,14 +42,14 @@ const std::vector<Variant>& variants() {
   return kVariants;
 }
 
-struct Location {
+struct CifarFiles {
   const Variant* variant;
   std::string prefix;  // before a file's name, relative to the given path: "" or "<folder>/"
 };
 
-std::optional<Location> locate(const BlobPlace& place) {
+std::optional<CifarFiles> locate(const BlobLocation& location) {
   std::vector<std::string> names;
-  std::vector<Location> locations;  // of each name
+  std::vector<CifarFiles> locations;  // of each name
   for (const Variant& variant : variants()) {
     for (const std::string& prefix : {std::string(), std::string(variant.folder) + "/"}) {
       for (const auto* files : {&variant.train_files, &variant.test_files}) {
@@ -60,7 +60,7 @@ std::optional<Location> locate(const BlobPlace& place) {
       }
     }
   }
-  const std::vector<std::string> missing = place.missing(names);  // in the order of the names
+  const std::vector<std::string> missing = location.missing(names);  // in the order of the names
   const auto [name, absent] =
       std::mismatch(names.begin(), names.end(), missing.begin(), missing.end());
   if (name == names.end()) return std::nullopt;
@@ -83,20 +83,20 @@ RecordMemory allocate_records(size_t bytes) {
   return memory;
 }
 
-std::vector<std::string> cifar_class_names(const BlobPlace& place, const std::string& name,
+std::vector<std::string> cifar_class_names(const BlobLocation& location, const std::string& name,
                                            int classes) {
   std::vector<std::string> names;
-  if (place.bytes_of(name) < 0) {
+  if (location.bytes_of(name) < 0) {
     for (int i = 0; i < classes; ++i) names.push_back(std::to_string(i));
     return names;
   }
-  std::istringstream lines(place.read_whole(name));
+  std::istringstream lines(location.read_whole(name));
   for (std::string line; std::getline(lines, line);) {
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
     if (!line.empty()) names.push_back(line);
   }
   if (std::ssize(names) != classes) {
-    throw std::runtime_error(place.path_of(name) + ": " + std::to_string(names.size()) +
+    throw std::runtime_error(location.path_of(name) + ": " + std::to_string(names.size()) +
                              " class names, expected " + std::to_string(classes));
   }
   return names;
@@ -104,21 +104,21 @@ std::vector<std::string> cifar_class_names(const BlobPlace& place, const std::st
 
 class CifarSource final : public Source {
  public:
-  CifarSource(const BlobPlace& place, const Location& location, Split split)
-      : variant_(*location.variant),
+  CifarSource(const BlobLocation& location, const CifarFiles& found, Split split)
+      : variant_(*found.variant),
         record_bytes_(variant_.label_bytes + kPixelBytes),
         info_{.encoding = SampleEncoding::raw_planar,
               .raw_size = {kSide, kSide},
-              .root = place.root(),
-              .class_names = cifar_class_names(place, location.prefix + variant_.names_file,
+              .root = location.root(),
+              .class_names = cifar_class_names(location, found.prefix + variant_.names_file,
                                                variant_.classes)} {
     const auto add = [&](const std::vector<std::string>& files) {
-      for (const std::string& file : files) files_.push_back({location.prefix + file, 0, 0});
+      for (const std::string& file : files) files_.push_back({found.prefix + file, 0, 0});
     };
     if (split != Split::test) add(variant_.train_files);
     if (split != Split::train) add(variant_.test_files);
-    measure(place);
-    load(place);
+    measure(location);
+    load(location);
   }
 
   const SourceInfo& info() const override { return info_; }
@@ -144,10 +144,10 @@ class CifarSource final : public Source {
 
   const uint8_t* record(SampleId id) const { return data_.get() + id * record_bytes_; }
 
-  void measure(const BlobPlace& place) {
+  void measure(const BlobLocation& location) {
     for (File& file : files_) {
-      const std::string path = place.path_of(file.name);
-      const int64_t bytes = place.stamp(file.name).bytes;
+      const std::string path = location.path_of(file.name);
+      const int64_t bytes = location.stamp(file.name).bytes;
       if (bytes == 0 || bytes % record_bytes_ != 0) {
         throw std::runtime_error(path + ": " + std::to_string(bytes) +
                                  " bytes is not a whole number of records of " +
@@ -159,13 +159,13 @@ class CifarSource final : public Source {
     }
   }
 
-  void load(const BlobPlace& place) {
+  void load(const BlobLocation& location) {
     data_ = allocate_records(static_cast<size_t>(info_.size * record_bytes_));
     std::vector<uint8_t> labels;
     labels.reserve(static_cast<size_t>(info_.size));
     for (const File& file : files_) {
-      const std::string path = place.path_of(file.name);
-      const std::unique_ptr<BlobReader> blob = place.open(file.name);
+      const std::string path = location.path_of(file.name);
+      const std::unique_ptr<BlobReader> blob = location.open(file.name);
       const auto records = blob->read(0, file.records * record_bytes_, "the records");
       std::memcpy(data_.get() + file.first * record_bytes_, records.data(), records.size());
       for (int64_t i = 0; i < file.records; ++i) {
@@ -199,22 +199,22 @@ class CifarSource final : public Source {
 
 }  // namespace
 
-bool is_cifar_folder(const BlobPlace& place) { return locate(place).has_value(); }
+bool is_cifar_folder(const BlobLocation& location) { return locate(location).has_value(); }
 
-std::unique_ptr<Source> make_cifar_source(const BlobPlace& place, Split split) {
-  const auto location = locate(place);
-  if (!location) {
-    throw std::runtime_error(place.root() +
+std::unique_ptr<Source> make_cifar_source(const BlobLocation& location, Split split) {
+  const auto found = locate(location);
+  if (!found) {
+    throw std::runtime_error(location.root() +
                              ": no CIFAR binary files (data_batch_1.bin ..., test_batch.bin, "
                              "train.bin or test.bin) there");
   }
-  return std::make_unique<CifarSource>(place, *location, split);
+  return std::make_unique<CifarSource>(location, *found, split);
 }
 
-bool is_cifar_folder(const std::string& path) { return is_cifar_folder(*local_place(path)); }
+bool is_cifar_folder(const std::string& path) { return is_cifar_folder(*local_location(path)); }
 
 std::unique_ptr<Source> make_cifar_source(const std::string& path, Split split) {
-  return make_cifar_source(*local_place(path), split);
+  return make_cifar_source(*local_location(path), split);
 }
 
 }  // namespace stoker

@@ -9,17 +9,17 @@
 #include <string>
 
 #include "pipeline/source.h"
-#include "pipeline/source/blob/blob_place.h"
+#include "pipeline/source/blob/blob_location.h"
 
 namespace stoker {
 
 // Returns true if a folder, of this machine or of a store, or the folder that the archives unpack
 // to inside it (cifar-10-batches-bin, cifar-100-binary), has any of the files.
-bool is_cifar_folder(const BlobPlace& place);
+bool is_cifar_folder(const BlobLocation& location);
 
 // train: data_batch_1.bin ... 5 or train.bin; test: test_batch.bin or test.bin; all: train, then
 // test. Class names come from batches.meta.txt or fine_label_names.txt, else they are numbers.
-std::unique_ptr<Source> make_cifar_source(const BlobPlace& place, Split split);
+std::unique_ptr<Source> make_cifar_source(const BlobLocation& location, Split split);
 
 // The same for a folder of this machine.
 bool is_cifar_folder(const std::string& path);

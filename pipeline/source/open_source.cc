@@ -37,7 +37,7 @@ std::unique_ptr<Source> open_stored(const std::string& address, const SourceOpti
   if (const auto blobs = find_blobs(address, options.split, options.store)) {
     return waits ? make_blob_source(*blobs, options) : begin_blob_source(*blobs, options);
   }
-  const auto place = stored_place(address, options.store);
+  const auto place = stored_location(address, options.store);
   if (is_cifar_folder(*place)) {
     refuse_fields(address, "a folder of CIFAR's files", options);
     refuse_cache(address, " has CIFAR's files, which are read once and stay in memory",
@@ -58,7 +58,7 @@ bool has_part_folders(const std::vector<std::string>& folders) {
 bool has_stored_parts(const std::string& address, const StoreOptions& store) {
   if (has_blob_parts(address, store)) return true;
   if (names_objects(address)) return false;
-  const auto place = stored_place(address, store);
+  const auto place = stored_location(address, store);
   return is_cifar_folder(*place) || has_part_folders(place->list("").folders);
 }
 

@@ -19,14 +19,14 @@ namespace {
 
 class StoredFolder final : public IndexedFolder {
  public:
-  StoredFolder(std::shared_ptr<const StoredPlace> place, FolderIndex index, ObjectStates states,
-               const StoreOptions& options)
-      : IndexedFolder(place->root(), std::move(index)),
-        place_(std::move(place)),
+  StoredFolder(std::shared_ptr<const StoredLocation> location, FolderIndex index,
+               ObjectStates states, const StoreOptions& options)
+      : IndexedFolder(location->root(), std::move(index)),
+        location_(std::move(location)),
         states_(std::move(states)),
-        window_(place_->store(), options,
-                {.root = place_->root(),
-                 .queries = place_->store()->digest_of_queries(),
+        window_(location_->store(), options,
+                {.root = location_->root(),
+                 .queries = location_->store()->digest_of_queries(),
                  .count = size(),
                  .locate = [this](SampleId id) { return locate(id); },
                  .bytes_of = [this](SampleId id) { return states_.bytes(id); }}) {}
@@ -48,17 +48,17 @@ class StoredFolder final : public IndexedFolder {
   std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override {
     return window_.look_ahead(std::move(next));
   }
-  void will_not_read(SampleId id) const override { window_.pass_over(id); }
+  void will_not_read(SampleId id) const override { window_.skip(id); }
   int64_t look_ahead_bytes() const override { return window_.bytes(); }
   std::optional<StoreStats> store_stats() const override { return window_.stats(); }
   std::optional<StoredBytes> stored_bytes() const override { return window_.stored_bytes(); }
 
  private:
   StoredObject object(SampleId id) const {
-    return states_.object(id, place_->key_of(std::string(index().folder_path(id)) + "/" +
-                                             std::string(index().file_name(id))));
+    return states_.object(id, location_->key_of(std::string(index().folder_path(id)) + "/" +
+                                                std::string(index().file_name(id))));
   }
-  StoredPlaceOfSample locate(SampleId id) const {
+  SampleAddress locate(SampleId id) const {
     auto found = std::make_shared<const StoredObject>(object(id));
     const int64_t bytes = found->bytes;
     return {std::move(found), 0, bytes};
@@ -73,7 +73,7 @@ class StoredFolder final : public IndexedFolder {
     });
   }
 
-  const std::shared_ptr<const StoredPlace> place_;
+  const std::shared_ptr<const StoredLocation> location_;
   const ObjectStates states_;
   mutable SampleWindow window_;  // what it holds changes no sample
 };
@@ -96,8 +96,8 @@ struct ClassFolder {
   std::vector<ListedObject> objects{};
   FolderRemarks left_out{};
 
-  void list(const StoredPlace& place) {
-    place.each_object(path + "/", [this](std::string_view name, const StoredObject& object) {
+  void list(const StoredLocation& location) {
+    location.each_object(path + "/", [this](std::string_view name, const StoredObject& object) {
       const size_t slash = name.rfind('/');
       if (name.ends_with('/') || is_hidden(name)) return true;
       if (!is_image_extension(extension_of(name))) {
@@ -115,13 +115,13 @@ struct ClassFolder {
   }
 };
 
-std::vector<ClassFolder> plan_folders(const StoredPlace& place, const FolderQuery& query,
+std::vector<ClassFolder> plan_folders(const StoredLocation& location, const FolderQuery& query,
                                       FolderIndex& index) {
   std::set<std::string> class_names;
   std::vector<ClassFolder> folders;
   FolderRemarks beside;
   for (const std::string& part : query.class_parts) {
-    const BlobListing listing = place.list(part);
+    const BlobListing listing = location.list(part);
     const std::string prefix = part.empty() ? "" : part + "/";
     const bool is_listed = std::ranges::find(query.parts, part) != query.parts.end();
     for (const std::string& file : listing.files) {
@@ -165,19 +165,20 @@ void append_folder(const ClassFolder& folder, FolderIndex& index, ObjectStates& 
 
 }  // namespace
 
-std::unique_ptr<Source> make_stored_folder(std::shared_ptr<const StoredPlace> place,
+std::unique_ptr<Source> make_stored_folder(std::shared_ptr<const StoredLocation> location,
                                            const SourceOptions& options) {
-  const BlobListing listing = place->list("");
-  FolderContent content{place->root(), std::filesystem::path(place->root()).filename().string(),
+  const BlobListing listing = location->list("");
+  FolderContent content{location->root(),
+                        std::filesystem::path(location->root()).filename().string(),
                         listing.folders, listing.files};
   content.names.insert(content.names.end(), listing.folders.begin(), listing.folders.end());
   FolderIndex index;
   std::vector<ClassFolder> folders =
-      plan_folders(*place, folder_query(content, options.split), index);
+      plan_folders(*location, folder_query(content, options.split), index);
   const auto count = static_cast<int64_t>(folders.size());
   for_each_parallel(
-      count, static_cast<int>(std::min<int64_t>(count, place->scans_at_once())), [] { return 0; },
-      [&](int, int64_t i) { folders[static_cast<size_t>(i)].list(*place); });
+      count, static_cast<int>(std::min<int64_t>(count, location->scans_at_once())),
+      [] { return 0; }, [&](int, int64_t i) { folders[static_cast<size_t>(i)].list(*location); });
   ObjectStates states;
   FolderRemarks left_out;
   for (ClassFolder& folder : folders) {
@@ -193,7 +194,7 @@ std::unique_ptr<Source> make_stored_folder(std::shared_ptr<const StoredPlace> pl
   }
   index.left_out = remarks_of(left_out);
   check_index(content, index);
-  return std::make_unique<StoredFolder>(std::move(place), std::move(index), std::move(states),
+  return std::make_unique<StoredFolder>(std::move(location), std::move(index), std::move(states),
                                         options.store);
 }
 

@@ -7,11 +7,11 @@
 #include <memory>
 
 #include "pipeline/source.h"
-#include "pipeline/source/blob/stored_place.h"
+#include "pipeline/source/blob/stored_location.h"
 
 namespace stoker {
 
-std::unique_ptr<Source> make_stored_folder(std::shared_ptr<const StoredPlace> place,
+std::unique_ptr<Source> make_stored_folder(std::shared_ptr<const StoredLocation> location,
                                            const SourceOptions& options);
 
 }  // namespace stoker

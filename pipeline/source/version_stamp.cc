@@ -1,6 +1,6 @@
 #include "pipeline/source/version_stamp.h"
 
-#include "pipeline/source/blob/stored_place.h"
+#include "pipeline/source/blob/stored_location.h"
 
 namespace stoker {
 

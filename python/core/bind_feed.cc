@@ -92,7 +92,8 @@ nb::dict dict_of(const ShareStats& share) {
   dict["given"] = share.given;
   dict["alone"] = share.alone;
   dict["taken_over"] = share.taken_over;
-  dict["spoilt"] = share.spoilt;
+  dict["corrupt"] = share.corrupt;
+  dict["spoilt"] = share.corrupt;  // its old name, for one version
   dict["waited_s"] = static_cast<double>(share.waited_ns) * 1e-9;
   return dict;
 }

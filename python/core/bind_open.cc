@@ -7,7 +7,7 @@
 
 #include "pipeline/files/printable_name.h"
 #include "pipeline/source/blob/blob_source.h"
-#include "pipeline/source/blob/stored_place.h"
+#include "pipeline/source/blob/stored_location.h"
 #include "pipeline/source/cifar_source.h"
 #include "pipeline/source/folder_source.h"
 #include "pipeline/source/growing_source.h"
@@ -188,7 +188,7 @@ void bind_open(nb::module_& module) {
           return SharedSource(make_folder_source(path, {.split = split}));
         }
         return SharedSource(
-            make_stored_folder(stored_place(path, store), {.split = split, .store = store}));
+            make_stored_folder(stored_location(path, store), {.split = split, .store = store}));
       },
       nb::call_guard<Unlocked>(), "path"_a, "split"_a, "store"_a);
   module.def(
@@ -198,7 +198,7 @@ void bind_open(nb::module_& module) {
         if (!store.cache.empty()) {
           throw std::invalid_argument("cache: CIFAR's files are read once and stay in memory");
         }
-        return SharedSource(make_cifar_source(*stored_place(path, store), split));
+        return SharedSource(make_cifar_source(*stored_location(path, store), split));
       },
       nb::call_guard<Unlocked>(), "path"_a, "split"_a, "store"_a);
   module.def("open", open_path, "path"_a, "split"_a, "image_from"_a, "label_from"_a,

@@ -21,12 +21,12 @@ IdList checked_ids(int64_t samples, const std::vector<SampleId>& ids) {
 }
 
 // Returns how often each id was listed before its place.
-IdList count_appearances(const std::vector<SampleId>& ids) {
+IdList count_repeats(const std::vector<SampleId>& ids) {
   std::unordered_map<SampleId, int64_t> listed;
-  std::vector<int64_t> appearances;
-  appearances.reserve(ids.size());
-  for (const SampleId id : ids) appearances.push_back(listed[id]++);
-  return IdList(appearances);
+  std::vector<int64_t> repeat_indexes;
+  repeat_indexes.reserve(ids.size());
+  for (const SampleId id : ids) repeat_indexes.push_back(listed[id]++);
+  return IdList(repeat_indexes);
 }
 
 class Listed final : public SampleOrder {
@@ -34,16 +34,16 @@ class Listed final : public SampleOrder {
   Listed(int64_t samples, const std::vector<SampleId>& ids)
       : SampleOrder("listed", samples, static_cast<int64_t>(ids.size())),
         ids_(checked_ids(samples, ids)),
-        appearances_(count_appearances(ids)) {}
+        repeats_(count_repeats(ids)) {}
   OrderedSample at(const EpochKey&, int64_t position) const override {
-    return {ids_[position], static_cast<uint64_t>(appearances_[position])};
+    return {ids_[position], static_cast<uint64_t>(repeats_[position])};
   }
   std::string describe() const override {
     return "listed, length " + std::to_string(length()) + ", ids " + hex64(ids_.digest());
   }
 
  private:
-  const IdList ids_, appearances_;
+  const IdList ids_, repeats_;
 };
 
 }  // namespace

@@ -376,8 +376,8 @@ class Loader(Generic[Item]):
         (not read, because no row showed them), 'seek_index_recorded' samples (their index was made
         on the way); 'held': batches held now.
         'share': rows 'taken' from other processes, 'given' to them, and decoded 'alone'; blocks
-        'taken_over' from a process that died or was late, or 'spoilt' by it; 'waited_s' for those
-        behind.
+        'taken_over' from a process that died or was late, or made 'corrupt' by it; 'waited_s' for
+        those behind.
         With a cache, 'cache': 'hits' and 'misses' (rows that were made of what it keeps, and
         others), 'places' of 'samples' and the 'place_bytes' of each, 'found' (pictures that were
         there when the feed began), 'kept' and 'kept_bytes' (written by this process), 'folder'

@@ -13,7 +13,7 @@ namespace stoker {
 namespace {
 
 // The definition, pixel by pixel: finds the stored pixel that is shown at (x, y).
-void stored_place(int orientation, Size stored, int x, int y, int& stored_x, int& stored_y) {
+void stored_location(int orientation, Size stored, int x, int y, int& stored_x, int& stored_y) {
   const int w = stored.width - 1, h = stored.height - 1;
   switch (orientation) {
     case 1:
@@ -48,7 +48,7 @@ Pixels turned(const Pixels& stored, int orientation) {
   for (int y = 0; y < out.size().height; ++y) {
     for (int x = 0; x < out.size().width; ++x) {
       int from_x = 0, from_y = 0;
-      stored_place(orientation, stored.size(), x, y, from_x, from_y);
+      stored_location(orientation, stored.size(), x, y, from_x, from_y);
       std::copy_n(stored.pixel(from_x, from_y), 3, out.pixel(x, y));
     }
   }

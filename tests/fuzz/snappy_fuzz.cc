@@ -13,7 +13,7 @@ constexpr uint64_t kMaxUnpacked = 1 << 18;
 constexpr int64_t kMaxRanges = 200;
 
 void check_range(std::span<const uint8_t> elements, std::span<const uint8_t> whole,
-                 const SnappyRange& range, const SnappyPlace& place) {
+                 const SnappyRange& range, const SnappyPart& place) {
   const auto length = static_cast<size_t>(range.end - range.begin);
   if (place.offset < 0 || place.length < 0 || place.skip < 0) std::abort();
   if (place.offset + place.length > std::ssize(elements)) std::abort();
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int64_t step = std::max<int64_t>(1 + 3 * data[0], end / kMaxRanges + 1);
   std::vector<SnappyRange> ranges;
   for (int64_t at = 0; at < end; at += step) ranges.push_back({at, std::min(end, at + step)});
-  const std::vector<SnappyPlace> places = find_in_snappy(elements, ranges);
+  const std::vector<SnappyPart> places = find_in_snappy(elements, ranges);
   if (places.size() != ranges.size()) std::abort();
   for (size_t i = 0; i < ranges.size(); ++i) check_range(elements, whole, ranges[i], places[i]);
   return 0;

@@ -36,7 +36,7 @@ TEST(ShareSplit, EveryPrefixHasTheShares) {
     const ShareSplit split(weights);
     std::vector<uint64_t> counts(weights.size());
     for (uint64_t p = 0; p < 20000; ++p) {
-      const ShareSplit::Place place = split.at(p);
+      const ShareSplit::Position place = split.at(p);
       const auto part = static_cast<size_t>(place.part);
       ASSERT_EQ(place.index, counts[part]++);
       ASSERT_GT(weights[part], 0);
@@ -58,7 +58,7 @@ TEST(ShareSplit, DoesNotDrift) {
   EXPECT_EQ(split.count(1, kPositions), uint64_t{2} << 58);
   EXPECT_EQ(split.count(2, kPositions), uint64_t{1} << 58);
   for (uint64_t p = 0; p < 1000; ++p) {
-    const ShareSplit::Place near = split.at(p), far = split.at(kPositions + p);
+    const ShareSplit::Position near = split.at(p), far = split.at(kPositions + p);
     ASSERT_EQ(near.part, far.part);
     ASSERT_EQ(far.index, near.index + split.count(near.part, kPositions));
   }

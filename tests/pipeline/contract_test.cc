@@ -324,8 +324,8 @@ TEST(Contract, AnyOrderIsTheSameForAnyRanksAndDevices) {
   }
 }
 
-// A row's pixels depend only on (seed, epoch, sample, appearance), with appearance 0 as in a feed
-// that shows every sample once; another appearance has other crops.
+// A row's pixels depend only on (seed, epoch, sample, repeat_index), with repeat index 0 as in a
+// feed that shows every sample once; another repeat index has other crops.
 TEST(Contract, PixelsAreAFunctionOfTheAppearance) {
   for (const ContractKind& kind : kinds()) {
     std::map<std::pair<int64_t, SampleId>, uint64_t> plain;
@@ -341,13 +341,13 @@ TEST(Contract, PixelsAreAFunctionOfTheAppearance) {
         for (const Delivered& batch : Feed(*kind.source, kind.augment, options).all()) {
           for (const DeliveredRow& row : batch.rows) {
             const uint64_t first = plain.at({batch.epoch, row.id});
-            if (row.appearance == 0) {
+            if (row.repeat_index == 0) {
               EXPECT_EQ(row.pixels, first) << name << ", sample " << row.id;
             }
-            repeated += row.appearance != 0;
-            same += row.appearance != 0 && row.pixels == first;
+            repeated += row.repeat_index != 0;
+            same += row.repeat_index != 0 && row.pixels == first;
             const auto [at, added] =
-                pixels.insert({{batch.epoch, row.id, row.appearance}, row.pixels});
+                pixels.insert({{batch.epoch, row.id, row.repeat_index}, row.pixels});
             EXPECT_EQ(at->second, row.pixels) << name << ", sample " << row.id;
           }
         }
@@ -358,7 +358,7 @@ TEST(Contract, PixelsAreAFunctionOfTheAppearance) {
   }
 }
 
-// Every appearance of a bad sample gets the pixels of one other sample, in its own crop, and the
+// Every repeat index of a bad sample gets the pixels of one other sample, in its own crop, and the
 // sample counts once.
 TEST(Contract, SubstitutesAppearAsTheirSamplesWould) {
   const auto source = jpeg_source(20);
@@ -371,11 +371,11 @@ TEST(Contract, SubstitutesAppearAsTheirSamplesWould) {
   std::map<uint64_t, DeliveredRow> rows;
   for (const Delivered& batch : feed.all()) {
     for (const DeliveredRow& row : batch.rows) {
-      if (row.id == 7) rows[row.appearance] = row;
+      if (row.id == 7) rows[row.repeat_index] = row;
     }
   }
   ASSERT_EQ(rows.size(), 3U);
-  for (const auto& [appearance, row] : rows) {
+  for (const auto& [repeat_index, row] : rows) {
     EXPECT_TRUE(row.bad);
     EXPECT_EQ(row.weight, 0);
     EXPECT_EQ(row.pixels_of, rows[0].pixels_of);

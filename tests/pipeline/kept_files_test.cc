@@ -233,14 +233,14 @@ const KeptStore kSeekIndexes{
 StoredSamples samples_in_store() {
   static const auto object =
       std::make_shared<const StoredObject>(StoredObject{"/part", 1 << 20, "\"v1\""});
-  return {.root = "s3://bucket",
-          .count = kKeptItems,
-          .locate =
-              [](SampleId id) {
-                return StoredPlaceOfSample{object, id * 1000,
-                                           std::ssize(kept_text(0, static_cast<int>(id)))};
-              },
-          .bytes_of = [](SampleId id) { return std::ssize(kept_text(0, static_cast<int>(id))); }};
+  return {
+      .root = "s3://bucket",
+      .count = kKeptItems,
+      .locate =
+          [](SampleId id) {
+            return SampleAddress{object, id * 1000, std::ssize(kept_text(0, static_cast<int>(id)))};
+          },
+      .bytes_of = [](SampleId id) { return std::ssize(kept_text(0, static_cast<int>(id))); }};
 }
 std::unique_ptr<SampleCache> sample_cache_in(const std::string& folder) {
   return SampleCache::open({.cache = folder + "/made", .cache_bytes = 1 << 20}, samples_in_store());
@@ -275,8 +275,8 @@ std::string place_content(int item) {
   text.resize(kPlaceBytes);
   return text;
 }
-std::unique_ptr<DecodedPlaces> places_in(const std::string& folder) {
-  return places_on_disk(folder + "/made", "rows of pictures", kKeptItems, kPlaceBytes);
+std::unique_ptr<DecodedSlots> places_in(const std::string& folder) {
+  return slots_on_disk(folder + "/made", "rows of pictures", kKeptItems, kPlaceBytes);
 }
 
 const KeptStore kDecodedCache{.name = "DecodedCache",

@@ -130,7 +130,7 @@ bool Feed::next(int device, Delivered& result,
                            .pixels_of = note.pixels_of,
                            .code = note.code,
                            .bad = note.bad,
-                           .appearance = note.appearance});
+                           .repeat_index = note.repeat_index});
   }
   streams_[device]->call([to = result.rows.data(), rows, bytes, images = batch.images(),
                           labels = batch.labels(), weights = batch.weights()] {
@@ -173,7 +173,7 @@ std::vector<std::byte> batch_bytes(const DeviceBatch& batch, size_t columns) {
     const RowNote& note = row_notes(batch)[row];
     const int64_t values[] = {note.pixels_of,
                               static_cast<int64_t>(note.digest),
-                              static_cast<int64_t>(note.appearance),
+                              static_cast<int64_t>(note.repeat_index),
                               note.mix.partner,
                               static_cast<int64_t>(note.mix.draw.kind),
                               note.source.width,

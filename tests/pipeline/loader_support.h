@@ -36,7 +36,7 @@ struct DeliveredRow {
   SampleId pixels_of = 0;
   DecodeCode code = DecodeCode::ok;
   bool bad = false;
-  uint64_t appearance = 0;
+  uint64_t repeat_index = 0;
   bool operator==(const DeliveredRow&) const = default;
 };
 struct Delivered {

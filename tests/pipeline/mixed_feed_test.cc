@@ -25,7 +25,7 @@ struct MixedRow {
   int32_t label = 0, mix_label = 0;
   float mix_weight = 0;
   RowMix mix;
-  uint64_t digest = 0, appearance = 0;
+  uint64_t digest = 0, repeat_index = 0;
   bool bad = false;
 };
 
@@ -49,7 +49,7 @@ std::vector<std::vector<MixedRow>> mixed_rows(Feed& feed, int devices = 1) {
           out.pixels.assign(leased.images() + bytes * row, leased.images() + bytes * (row + 1));
           out.mix = note.mix;
           out.digest = note.digest;
-          out.appearance = note.appearance;
+          out.repeat_index = note.repeat_index;
           out.bad = note.bad;
           if (!mixes) continue;
           out.mix_label = reinterpret_cast<const int32_t*>(leased.target(0))[row];
@@ -131,7 +131,7 @@ std::vector<std::vector<MixedRow>> expected_rows(const Source& source, const Aug
       MixedRow& row = epochs[epoch][position];
       const bool paired = other < own.size() && !row.bad && !own[other].bad;
       const MixDraw draw =
-          paired ? draw_mix(spec.mix, spec.output, appearance_seed(kMixSeed, row.appearance),
+          paired ? draw_mix(spec.mix, spec.output, repeat_seed(kMixSeed, row.repeat_index),
                             static_cast<int64_t>(epoch), row.id)
                  : MixDraw{};
       row = mixed_row(draw, row, paired ? own[other] : row, spec.output);
@@ -250,7 +250,8 @@ TEST(MixedFeed, BadSamplesAreMixedIntoNothing) {
     expect_feed(*source, spec, mixed_options(8, workers), 1, expected);
 }
 
-// Both appearances of a sample have draws of their own, also where they are each other's partners.
+// Both repeat indexes of a sample have draws of their own, also where they are each other's
+// partners.
 TEST(MixedFeed, AppearancesHaveTheirOwnDraws) {
   const auto source = half_cached_source(37);
   LoaderOptions options = mixed_options(1, 0);

@@ -103,7 +103,7 @@ RemoteRun run_with(const Source& source, const AugmentSpec& augment, const Loade
   return run;
 }
 
-std::unique_ptr<FakeSource> spoilt_source(int64_t samples = 41) {
+std::unique_ptr<FakeSource> faulty_source(int64_t samples = 41) {
   auto source = jpeg_source(samples);
   source->fail(7);
   source->replace(9, text_bytes("no picture"));
@@ -113,7 +113,7 @@ std::unique_ptr<FakeSource> spoilt_source(int64_t samples = 41) {
 }
 
 TEST(RemoteRows, AnyNumberOfCarriersGivesTheBytesOfALocalFeed) {
-  const auto source = spoilt_source();
+  const auto source = faulty_source();
   const std::vector<Delivered> expected = Feed(*source, crop_spec(), remote_options(1)).all();
   for (const int carriers : {0, 1, 2, 3, 8}) {
     for (const int workers : {1, 2}) {
@@ -126,7 +126,7 @@ TEST(RemoteRows, AnyNumberOfCarriersGivesTheBytesOfALocalFeed) {
 
 // Without workers of its own, a feed gets every row from others.
 TEST(RemoteRows, AFeedWithoutWorkersIsFilledByOthers) {
-  const auto source = spoilt_source();
+  const auto source = faulty_source();
   const auto raw = make_synthetic_source(53, {16, 16}, 5, 2);
   for (const bool is_file : {true, false}) {
     const Source& data = is_file ? *static_cast<const Source*>(source.get()) : *raw;
@@ -162,7 +162,7 @@ TEST(RemoteRows, RanksOrdersAndResumedFeedsAreTheSame) {
 }
 
 TEST(RemoteRows, ConvertedAndMixedRowsViewsAndTargetsArrive) {
-  const auto pictures = spoilt_source();
+  const auto pictures = faulty_source();
   std::vector<float> ages(41);
   for (size_t i = 0; i < ages.size(); ++i) ages[i] = 0.5f * static_cast<float>(i);
   const TargetSource source(
@@ -210,7 +210,7 @@ TEST(RemoteRows, TheDevicesEditRowsOfOthers) {
 
 // Claims are given up, come late, come twice, or bring what is not theirs.
 TEST(RemoteRows, NothingIsLostOrDoubledWhateverBecomesOfClaims) {
-  const auto source = spoilt_source();
+  const auto source = faulty_source();
   const auto expected = Feed(*source, crop_spec(), remote_options(1)).all();
   LoaderOptions other_options = remote_options(1);
   other_options.seed = 10;
@@ -308,7 +308,7 @@ TEST(RemoteRows, MessagesOfOthersAreRefusedWithBothFingerprints) {
 // With claims outside, deliveries under way and carriers that wait, for feeds with and without
 // workers.
 TEST(RemoteRows, StoppingAtEveryStepIsClean) {
-  const auto source = spoilt_source(19);
+  const auto source = faulty_source(19);
   for (const int workers : {0, 1, 2}) {
     for (int steps = 0; steps <= 10; ++steps) {
       LoaderOptions options = with_remote(remote_options(workers, 4));
@@ -420,7 +420,7 @@ TEST(RemoteRows, OptionsThatDoNotGoTogetherAreRefused) {
 
 // A bad sample has one line, whoever found it.
 TEST(RemoteRows, TheListOfBadSamplesIsThatOfALocalFeed) {
-  const auto source = spoilt_source();
+  const auto source = faulty_source();
   const TempFolder folder;
   const auto lines = [&](const char* name) {
     std::ifstream file(folder.path() + "/" + name);
@@ -443,7 +443,7 @@ TEST(RemoteRows, TheListOfBadSamplesIsThatOfALocalFeed) {
 }
 
 TEST(RemoteRows, TheReceiptIsThatOfALocalFeed) {
-  const auto source = spoilt_source();
+  const auto source = faulty_source();
   const TempFolder folder;
   const auto receipt_of = [&](const std::string& name, int workers, bool remote) {
     LoaderOptions options = remote_options(workers);

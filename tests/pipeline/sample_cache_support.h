@@ -52,8 +52,8 @@ class CachedData {
             .count = kSamples,
             .locate =
                 [this](SampleId id) {
-                  return StoredPlaceOfSample{objects_[static_cast<size_t>(id / kPerObject)],
-                                             offsets_[static_cast<size_t>(id)], length(id)};
+                  return SampleAddress{objects_[static_cast<size_t>(id / kPerObject)],
+                                       offsets_[static_cast<size_t>(id)], length(id)};
                 },
             .bytes_of = [](SampleId id) { return length(id); }};
   }

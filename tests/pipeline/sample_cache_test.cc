@@ -224,7 +224,7 @@ TEST_F(SampleCacheTest, OtherDataHaveAnotherFolder) {
   EXPECT_NE(SampleCache::open(options(0.5), other)->folder(), sizes.cache);
   other = data_.samples();
   other.locate = [&](SampleId id) {
-    StoredPlaceOfSample place = data_.samples().locate(id);
+    SampleAddress place = data_.samples().locate(id);
     if (id == 1'234) ++place.offset;
     return place;
   };
@@ -257,7 +257,7 @@ TEST_F(SampleCacheTest, HalfACacheAndObjectsWithoutVersionsAreRefused) {
               HasSubstr(folder_.path() + "/file/"));
   StoredSamples plain = data_.samples();
   const auto object = std::make_shared<const StoredObject>(StoredObject{"/a", 1, kUnversioned});
-  plain.locate = [&](SampleId) { return StoredPlaceOfSample{object, 0, 1}; };
+  plain.locate = [&](SampleId) { return SampleAddress{object, 0, 1}; };
   EXPECT_THAT(refusal(options(0.5), plain), HasSubstr("no version of /a"));
   EXPECT_THROW(open_source(folder_.path(), {.store = options(0.5)}), std::invalid_argument);
 }

@@ -46,7 +46,7 @@ std::vector<int32_t> drawn_labels(size_t count) {
 struct NamedOrder {
   const char* name;
   SharedOrder order;
-  bool counts = true;  // appearances are counts
+  bool counts = true;  // repeat indexes are counts
 };
 
 // All kinds for a source of 30 samples, with lengths that are no multiples of anything.
@@ -119,7 +119,7 @@ TEST(SampleOrder, IdsAreInRangeAndAppearancesCount) {
         ASSERT_GE(sample.id, 0) << name;
         ASSERT_LT(sample.id, 30) << name;
         if (counts) {
-          ASSERT_EQ(sample.appearance, seen[sample.id]++) << name << ", epoch " << epoch;
+          ASSERT_EQ(sample.repeat_index, seen[sample.id]++) << name << ", epoch " << epoch;
         }
       }
     }
@@ -148,7 +148,7 @@ TEST(SampleOrder, TheGlobalOrderIsTheSameForAnyReplicasAndRows) {
           for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
             for (int i = 0; i < replicas * rows; ++i) {
               const SampledRow row = sampler.row(epoch, step, i / rows, i % rows);
-              if (row.weight > 0) counted.push_back({row.id, row.appearance});
+              if (row.weight > 0) counted.push_back({row.id, row.repeat_index});
             }
           }
           ASSERT_EQ(counted, epoch_of(*order, 9, epoch))
@@ -358,14 +358,14 @@ TEST(WeightedOrder, DrawsIndependentlyByWeight) {
                      std::accumulate(weights.begin(), weights.end(), 0.0);
   for (int64_t epoch = 0; epoch < 5; ++epoch) {
     const std::vector<OrderedSample> samples = epoch_of(*order, 1, epoch);
-    std::set<uint64_t> appearances;
+    std::set<uint64_t> repeat_indexes;
     for (size_t p = 0; p < samples.size(); ++p) {
       ++counts[static_cast<size_t>(samples[p].id)];
-      appearances.insert(samples[p].appearance);
+      repeat_indexes.insert(samples[p].repeat_index);
       if (p % 2 == 0) continue;
       ++pairs[static_cast<size_t>(2 * (samples[p - 1].id < 20) + (samples[p].id < 20))];
     }
-    EXPECT_EQ(appearances.size(), samples.size());
+    EXPECT_EQ(repeat_indexes.size(), samples.size());
   }
   EXPECT_LT(excess(counts, weights), 5);
   EXPECT_LT(excess(pairs, {(1 - low) * (1 - low), (1 - low) * low, low * (1 - low), low * low}), 5);
@@ -467,7 +467,7 @@ TEST(RepeatedOrder, ShowsEachSampleSeveralTimesInARow) {
     for (int64_t p = 0; p < 30; ++p) {
       const OrderedSample sample = order->at(EpochKey(1, epoch), p);
       EXPECT_EQ(sample.id, shuffled->at(EpochKey(1, epoch), p / 3).id);
-      EXPECT_EQ(sample.appearance, static_cast<uint64_t>(p % 3));
+      EXPECT_EQ(sample.repeat_index, static_cast<uint64_t>(p % 3));
     }
   }
   EXPECT_EQ(repeated_order({.samples = 30, .repeats = 3, .length = 90})->length(), 90);
@@ -558,11 +558,11 @@ TEST(SampleOrder, DescriptionsTellOrdersApart) {
 }
 
 TEST(SampleOrder, AppearanceZeroHasTheSeedItself) {
-  EXPECT_EQ(appearance_seed(17, 0), 17U);
+  EXPECT_EQ(repeat_seed(17, 0), 17U);
   std::set<uint64_t> seeds;
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    for (uint64_t appearance = 0; appearance < 100; ++appearance) {
-      EXPECT_TRUE(seeds.insert(appearance_seed(seed, appearance)).second);
+    for (uint64_t repeat_index = 0; repeat_index < 100; ++repeat_index) {
+      EXPECT_TRUE(seeds.insert(repeat_seed(seed, repeat_index)).second);
     }
   }
 }

@@ -39,8 +39,8 @@ class SampleWindowTest : public ::testing::Test {
   void open(const StoreOptions& options, int64_t step = 1) {
     window_.reset();
     const auto locate = [this, step](SampleId id) {
-      if (id * step >= kWindowSamples) return StoredPlaceOfSample{};
-      return StoredPlaceOfSample{object_, id * step * kSampleBytes, kSampleBytes};
+      if (id * step >= kWindowSamples) return SampleAddress{};
+      return SampleAddress{object_, id * step * kSampleBytes, kSampleBytes};
     };
     window_ = std::make_unique<SampleWindow>(
         store_, options,
@@ -244,9 +244,9 @@ TEST_F(SampleWindowTest, WhatIsPassedOverMakesRoomAndIsNotFetched) {
   server_.set_script([](const SeenRequest&) { return Fault{.waits = true}; });
   open({.requests = 4, .read_ahead_bytes = kFit * kSampleBytes}, 2);
   const auto look_ahead = window_->look_ahead(sequence(numbers(40)));
-  window_->pass_over(20);
+  window_->skip(20);
   server_.wait_for_stalled(4);
-  for (SampleId id = 0; id < kFit; ++id) window_->pass_over(id);
+  for (SampleId id = 0; id < kFit; ++id) window_->skip(id);
   server_.release();
   for (SampleId id = kFit; id < 40; ++id) {
     if (id != 20) comes_unasked(id, 2);

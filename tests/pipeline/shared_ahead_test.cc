@@ -22,7 +22,7 @@ namespace stoker::testing {
 namespace {
 
 using Found = SharedRows::Found;
-using AheadPlace = std::tuple<Step, int, int>;
+using AheadPosition = std::tuple<Step, int, int>;
 constexpr int64_t kAheadLong = int64_t{3600} * 1000000000;
 constexpr int kAheadSteps = 4, kBlocks = 32;
 
@@ -42,8 +42,8 @@ class SharedAheadTest : public ::testing::Test {
   static SharedAhead::Options ahead_options(Step end_step = 100) {
     return {.ring = {.steps = kAheadSteps, .blocks = kBlocks}, .end_step = end_step};
   }
-  static std::set<AheadPlace> all_of(SharedAhead& ahead, NextSample end = NextSample::later) {
-    std::set<AheadPlace> places;
+  static std::set<AheadPosition> all_of(SharedAhead& ahead, NextSample end = NextSample::later) {
+    std::set<AheadPosition> places;
     BlockPosition place;
     NextSample next;
     while ((next = ahead.next(place)) == NextSample::found) {
@@ -106,13 +106,13 @@ TEST_F(SharedAheadTest, WhatAnotherMemberDecodesIsNotFetched) {
 
 TEST_F(SharedAheadTest, MembersAnnounceEachBlockOnceBetweenThem) {
   SharedAhead ahead_a(a_, ahead_options()), ahead_b(b_, ahead_options());
-  std::set<AheadPlace> both = all_of(ahead_a);
-  const std::set<AheadPlace> of_b = all_of(ahead_b);
+  std::set<AheadPosition> both = all_of(ahead_a);
+  const std::set<AheadPosition> of_b = all_of(ahead_b);
   EXPECT_EQ(both.size(), kAheadSteps * kBlocks / 2);
   both.insert(of_b.begin(), of_b.end());
   EXPECT_EQ(both.size(), kAheadSteps * kBlocks);
   // No further than rows can be under way.
-  for (const AheadPlace& place : both) EXPECT_LT(std::get<0>(place), kAheadSteps);
+  for (const AheadPosition& place : both) EXPECT_LT(std::get<0>(place), kAheadSteps);
   for (SharedRows* rows : {&a_, &b_}) rows->set_position(2);
   for (SharedAhead* ahead : {&ahead_a, &ahead_b}) ahead->set_position(2);
   EXPECT_EQ(all_of(ahead_a).size() + all_of(ahead_b).size(), 2 * kBlocks);
@@ -123,11 +123,11 @@ TEST_F(SharedAheadTest, MembersThatAreNotInStepAnnounceEachBlockOnce) {
   SharedAhead ahead_a(a_, ahead_options()), ahead_b(b_, ahead_options());
   a_.set_position(kAheadSteps);
   ahead_a.set_position(kAheadSteps);
-  const std::set<AheadPlace> of_a = all_of(ahead_a);  // steps 4 to 7
+  const std::set<AheadPosition> of_a = all_of(ahead_a);  // steps 4 to 7
   EXPECT_EQ(of_a.size(), kAheadSteps * kBlocks / 2);
   b_.set_position(kAheadSteps);
   ahead_b.set_position(kAheadSteps);
-  for (const AheadPlace& place : all_of(ahead_b)) EXPECT_FALSE(of_a.contains(place));
+  for (const AheadPosition& place : all_of(ahead_b)) EXPECT_FALSE(of_a.contains(place));
 }
 
 TEST_F(SharedAheadTest, TheEndIsSaid) {
@@ -137,14 +137,14 @@ TEST_F(SharedAheadTest, TheEndIsSaid) {
 
 TEST_F(SharedAheadTest, WhatIsReadForAnotherMemberIsAnnouncedThen) {
   SharedAhead ahead(b_, ahead_options());
-  const std::set<AheadPlace> announced = all_of(ahead);
+  const std::set<AheadPosition> announced = all_of(ahead);
   const BlockPosition place{0, 0, a_.is_for_this({0, 0, 0}) ? 0 : kBlocks - 1};
   ASSERT_FALSE(announced.contains({place.step, place.device, place.number}));
   EXPECT_FALSE(ahead.is_announced(place));
   ahead.will_read(place);
   ahead.will_read(place);  // again, because its samples were not in memory
   EXPECT_TRUE(ahead.is_announced(place));
-  EXPECT_THAT(all_of(ahead), ::testing::ElementsAre(AheadPlace{0, 0, place.number}));
+  EXPECT_THAT(all_of(ahead), ::testing::ElementsAre(AheadPosition{0, 0, place.number}));
 }
 
 TEST_F(SharedAheadTest, WhatWasTakenIsNotAnnouncedAgain) {
@@ -166,7 +166,7 @@ TEST_F(SharedAheadTest, WhoReadsFasterThanItAnnouncesGoesOnWhereItIs) {
   a_.set_position(20);
   b_.set_position(20);
   ahead.set_position(20);
-  const std::set<AheadPlace> places = all_of(ahead);
+  const std::set<AheadPosition> places = all_of(ahead);
   EXPECT_EQ(std::get<0>(*places.begin()), 20);
   EXPECT_EQ(places.size(), kAheadSteps * kBlocks / 2);
 }

@@ -77,7 +77,7 @@ TEST(SharedFeeds, GiveTheBytesOfOneAloneAndDecodeEachRowOnce) {
             const LoaderStats stats = feed->loader().stats();
             EXPECT_EQ(stats.share.taken + stats.share.given + stats.share.alone, rows_in(expected));
             EXPECT_EQ(stats.decode.items, stats.share.given + stats.share.alone);
-            EXPECT_EQ(stats.share.spoilt, 0);
+            EXPECT_EQ(stats.share.corrupt, 0);
             given += stats.share.given;
             alone_rows += stats.share.alone;
             taken_over += stats.share.taken_over;

@@ -132,7 +132,7 @@ TEST_F(SharedRowsTest, OlderStepsAreWrittenOverAndALaggardIsAlone) {
   EXPECT_TRUE(give(a, 7));
   std::vector<std::byte> read(kBlock);
   EXPECT_FALSE(b.read({3}, before.word, read));
-  EXPECT_EQ(b.counts().spoilt, 0);
+  EXPECT_EQ(b.counts().corrupt, 0);
 }
 
 TEST_F(SharedRowsTest, AloneAMemberGivesNothingAfterItsFirstSteps) {
@@ -245,7 +245,7 @@ TEST_F(SharedRowsTest, WhatALateOwnerWritesIsFoundOutAndDecodedAgain) {
     std::vector<std::byte> read(kBlock);
     EXPECT_EQ(look.found, Found::done);
     EXPECT_FALSE(b.read({2}, look.word, read));
-    EXPECT_EQ(b.counts().spoilt, is_whole ? 2 : 1);
+    EXPECT_EQ(b.counts().corrupt, is_whole ? 2 : 1);
     EXPECT_TRUE(give(b, 2));  // it is free again
     EXPECT_TRUE(has(a, 2));
   }
@@ -394,7 +394,7 @@ TEST_F(SharedRowsTest, WhoIsWrittenOverWhileItReadsIsTold) {
     given.store(step, std::memory_order_relaxed);
   }
   reader.join();
-  EXPECT_EQ(rows.counts().spoilt, 0);
+  EXPECT_EQ(rows.counts().corrupt, 0);
 }
 
 // Several threads of several members, on a ring that is shorter than they are apart.

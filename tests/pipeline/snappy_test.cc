@@ -34,7 +34,7 @@ std::string unpacked(BlobStorage storage, std::string_view packed, size_t length
   return wrong.empty() ? std::string(out.begin(), out.end()) : "error: " + wrong;
 }
 
-std::string from_place(const std::string& packed, const SnappyPlace& place, SnappyRange range) {
+std::string from_place(const std::string& packed, const SnappyPart& place, SnappyRange range) {
   const auto offset = static_cast<size_t>(place.offset), length = static_cast<size_t>(place.length);
   if (place.as_it_is) return packed.substr(offset, length);
   const size_t skip = static_cast<size_t>(place.skip);
@@ -44,13 +44,13 @@ std::string from_place(const std::string& packed, const SnappyPlace& place, Snap
 }
 
 // Cuts the text into ranges of `step` bytes, and looks each up.
-std::vector<SnappyPlace> check_ranges(const SnappyMaker& maker, size_t step) {
+std::vector<SnappyPart> check_ranges(const SnappyMaker& maker, size_t step) {
   std::vector<SnappyRange> ranges;
   for (size_t at = 0; at < maker.text().size(); at += step) {
     const size_t end = std::min(maker.text().size(), at + step);
     ranges.push_back({static_cast<int64_t>(at), static_cast<int64_t>(end)});
   }
-  const std::vector<SnappyPlace> places = find_in_snappy(bytes_of(maker.elements()), ranges);
+  const std::vector<SnappyPart> places = find_in_snappy(bytes_of(maker.elements()), ranges);
   EXPECT_EQ(places.size(), ranges.size());
   for (size_t i = 0; i < places.size(); ++i) {
     const auto begin = static_cast<size_t>(ranges[i].begin);
@@ -88,9 +88,9 @@ TEST(Snappy, BeginsAtAPieceThatWasPackedByItself) {
   for (uint32_t i = 0; i < 100; ++i)
     text += noise_bytes(5000, i) + "these words are in every image";
   maker.pack(text, 65536);
-  const std::vector<SnappyPlace> places = check_ranges(maker, 5030);
+  const std::vector<SnappyPart> places = check_ranges(maker, 5030);
   int64_t largest = 0;
-  for (const SnappyPlace& place : places) largest = std::max(largest, place.skip);
+  for (const SnappyPart& place : places) largest = std::max(largest, place.skip);
   EXPECT_GT(largest, 0);
   EXPECT_LT(largest, 65536);
 }
@@ -103,7 +103,7 @@ TEST(Snappy, GoesBackAsFarAsTheCopiesReach) {
   maker.copy(5000, 64);  // from the second literal
   maker.literal(noise_bytes(3000, 4));
   std::vector<SnappyRange> range = {{9000, 9070}};
-  std::vector<SnappyPlace> places = find_in_snappy(bytes_of(maker.elements()), range);
+  std::vector<SnappyPart> places = find_in_snappy(bytes_of(maker.elements()), range);
   ASSERT_EQ(places.size(), 1u);
   EXPECT_FALSE(places[0].as_it_is);
   EXPECT_EQ(places[0].skip, 6000);  // it begins with the second
@@ -147,7 +147,7 @@ TEST(Snappy, EmptyRangesNeedNothing) {
   maker.literal("abc");
   maker.copy(3, 6);
   const std::vector<SnappyRange> ranges = {{0, 0}, {2, 2}, {3, 3}, {4, 9}, {9, 9}, {9, 9}};
-  const std::vector<SnappyPlace> places = find_in_snappy(bytes_of(maker.elements()), ranges);
+  const std::vector<SnappyPart> places = find_in_snappy(bytes_of(maker.elements()), ranges);
   ASSERT_EQ(places.size(), 6u);
   for (const size_t i : {0, 1, 2, 4, 5}) {
     EXPECT_TRUE(places[i].as_it_is) << i;

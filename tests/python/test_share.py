@@ -122,7 +122,7 @@ def test_processes_decode_each_row_once(pictures: Path, name: str, count: int) -
     for _, decoded, share in results:
         assert decoded == share["given"] + share["alone"]
         assert share["taken"] + decoded == rows
-        assert share["spoilt"] == 0
+        assert share["corrupt"] == 0
     if not any(share["taken_over"] for _, _, share in results):
         assert sum(decoded for _, decoded, _ in results) == rows
     assert files(name) == []

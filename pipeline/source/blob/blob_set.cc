@@ -10,8 +10,8 @@
 #include <stdexcept>
 
 #include "pipeline/files/printable_name.h"
-#include "pipeline/source/blob/local_place.h"
-#include "pipeline/source/blob/stored_place.h"
+#include "pipeline/source/blob/local_location.h"
+#include "pipeline/source/blob/stored_location.h"
 #include "pipeline/source/format/known_names.h"
 #include "pipeline/source/format/mds.h"
 
@@ -21,13 +21,13 @@ namespace {
 namespace fs = std::filesystem;
 
 using FileNames = std::vector<std::string>;
-using SharedPlace = std::shared_ptr<const BlobPlace>;
+using SharedLocation = std::shared_ptr<const BlobLocation>;
 
 bool all_digits(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// The name of what is in a folder of a place.
+// The name of what is in a folder of a location.
 std::string inside(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : folder + "/" + name;
 }
@@ -42,17 +42,17 @@ struct FolderBlobs {
   FileNames names;  // empty: there are none
 };
 
-FolderBlobs blobs_in(const BlobPlace& place, const std::string& folder,
+FolderBlobs blobs_in(const BlobLocation& location, const std::string& folder,
                      const BlobListing& listing) {
-  const std::string path = place.path_of(folder);
+  const std::string path = location.path_of(folder);
   std::map<BlobFormat, FileNames> by_format;
   for (const std::string& name : listing.files) {
     if (const auto format = blob_format(name)) by_format[*format].push_back(name);
   }
   if (has(listing.files, "index.json") && by_format.contains(BlobFormat::mds)) {
-    by_format[BlobFormat::mds] =
-        mds_shards(path, place.read_whole(inside(folder, "index.json")),
-                   [&](const std::string& name) { return place.bytes_of(inside(folder, name)); });
+    by_format[BlobFormat::mds] = mds_shards(
+        path, location.read_whole(inside(folder, "index.json")),
+        [&](const std::string& name) { return location.bytes_of(inside(folder, name)); });
   }
   if (by_format.size() > 1) by_format.erase(BlobFormat::list);
   if (by_format.empty()) return {};
@@ -74,10 +74,10 @@ FolderBlobs blobs_in(const BlobPlace& place, const std::string& folder,
 }
 
 // Archives often lie beside the class folders that they were unpacked to.
-bool has_class_folders(const BlobPlace& place, const std::string& folder,
+bool has_class_folders(const BlobLocation& location, const std::string& folder,
                        const BlobListing& listing) {
   return std::any_of(listing.folders.begin(), listing.folders.end(), [&](const auto& name) {
-    return place.has_file(inside(folder, name), [](const std::string& file) {
+    return location.has_file(inside(folder, name), [](const std::string& file) {
       return is_image_extension(extension_of(file));
     });
   });
@@ -143,17 +143,17 @@ FileNames with_prefix(const std::string& prefix, FileNames names) {
   return names;
 }
 
-// The folders of parts at a place: the first of each kind that has blobs.
-std::optional<BlobSet> find_in_parts(const SharedPlace& place, const BlobListing& listing,
+// The folders of parts at a location: the first of each kind that has blobs.
+std::optional<BlobSet> find_in_parts(const SharedLocation& location, const BlobListing& listing,
                                      Split split) {
-  const std::string& path = place->root();
-  BlobSet set{{}, place, {}};
+  const std::string& path = location->root();
+  BlobSet set{{}, location, {}};
   bool found = false;
   const auto add = [&](std::span<const std::string_view> words, bool wanted) {
     for (const std::string_view name : words) {
       const std::string word(name);
       if (!has(listing.folders, word)) continue;
-      const FolderBlobs blobs = blobs_in(*place, word, place->list(word));
+      const FolderBlobs blobs = blobs_in(*location, word, location->list(word));
       if (blobs.names.empty() || blobs.format == BlobFormat::list) continue;
       found = true;
       if (!wanted) return;
@@ -177,29 +177,30 @@ std::optional<BlobSet> find_in_parts(const SharedPlace& place, const BlobListing
   return found ? std::optional(set) : std::nullopt;
 }
 
-std::optional<BlobSet> find_at(const SharedPlace& place, Split split) {
-  const std::string& path = place->root();
-  const BlobListing listing = place->list("");
-  FolderBlobs blobs = blobs_in(*place, "", listing);
+std::optional<BlobSet> find_at(const SharedLocation& location, Split split) {
+  const std::string& path = location->root();
+  const BlobListing listing = location->list("");
+  FolderBlobs blobs = blobs_in(*location, "", listing);
   if (!blobs.names.empty()) {
     // A list beside folders describes them; they are opened without it.
     const bool lies_beside = blobs.format == BlobFormat::list
                                  ? !listing.folders.empty()
-                                 : has_class_folders(*place, "", listing);
+                                 : has_class_folders(*location, "", listing);
     if (lies_beside) return std::nullopt;
-    return BlobSet{blobs.format, place, choose_part(path, folder_name(path), blobs.names, split)};
+    return BlobSet{blobs.format, location,
+                   choose_part(path, folder_name(path), blobs.names, split)};
   }
-  if (auto set = find_in_parts(place, listing, split)) return set;
+  if (auto set = find_in_parts(location, listing, split)) return set;
   // As in repositories of the Hugging Face Hub.
   const std::string folder = "data";
   if (!has(listing.folders, folder)) return std::nullopt;
-  const BlobListing inner = place->list(folder);
-  blobs = blobs_in(*place, folder, inner);
+  const BlobListing inner = location->list(folder);
+  blobs = blobs_in(*location, folder, inner);
   if (blobs.names.empty() || blobs.format == BlobFormat::list ||
-      has_class_folders(*place, folder, inner)) {
+      has_class_folders(*location, folder, inner)) {
     return std::nullopt;
   }
-  return BlobSet{blobs.format, place,
+  return BlobSet{blobs.format, location,
                  choose_part(path, folder, with_prefix(folder, blobs.names), split)};
 }
 
@@ -324,9 +325,10 @@ std::optional<FileNames> expanded_files(const std::string& path, const StoreOpti
   return is_store_address(path) ? stored_files_of(path, options) : local_files_of(path);
 }
 
-SharedPlace place_at(const std::string& folder, const StoreOptions& options,
-                     const ObjectTargets& targets = {}) {
-  return is_store_address(folder) ? stored_place(folder, options, targets) : local_place(folder);
+SharedLocation place_at(const std::string& folder, const StoreOptions& options,
+                        const ObjectTargets& targets = {}) {
+  return is_store_address(folder) ? stored_location(folder, options, targets)
+                                  : local_location(folder);
 }
 
 // Files as they are called everywhere, and where those of a web server are.
@@ -390,7 +392,7 @@ BlobSet blob_set_of(const std::vector<std::string>& given, const StoreOptions& o
                             ? path
                             : path.substr(root == "/" ? 1 : root.size() + 1));
   }
-  if (const FileNames missing = set.place->missing(set.blobs); !missing.empty()) {
+  if (const FileNames missing = set.location->missing(set.blobs); !missing.empty()) {
     const auto first = std::ranges::find(set.blobs, missing.front()) - set.blobs.begin();
     throw std::runtime_error(paths[static_cast<size_t>(first)] + ": no such file" +
                              (paths.size() == 1

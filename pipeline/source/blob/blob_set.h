@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pipeline/source.h"
-#include "pipeline/source/blob/blob_place.h"
+#include "pipeline/source/blob/blob_location.h"
 #include "pipeline/source/format/formats.h"
 #include "pipeline/store/store_options.h"
 
@@ -17,9 +17,9 @@ namespace stoker {
 
 struct BlobSet {
   BlobFormat format = BlobFormat::tar;
-  std::shared_ptr<const BlobPlace> place;
-  std::vector<std::string> blobs;  // relative to the place, in the order of the samples: by name
-  const std::string& root() const { return place->root(); }
+  std::shared_ptr<const BlobLocation> location;
+  std::vector<std::string> blobs;  // relative to the location, in the order of the samples: by name
+  const std::string& root() const { return location->root(); }
 };
 
 // Returns the blobs at `path`: a file; a glob or braces, if there is no such file; or a folder that

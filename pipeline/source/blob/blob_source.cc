@@ -13,7 +13,7 @@
 #include "pipeline/files/durable_file.h"
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/blob/index_builder.h"
-#include "pipeline/source/blob/stored_place.h"
+#include "pipeline/source/blob/stored_location.h"
 #include "pipeline/source/blob/target_fields.h"
 #include "pipeline/source/growing_source.h"
 
@@ -48,15 +48,15 @@ class IndexLock {
   const int descriptor_;
 };
 
-std::vector<std::string> class_names_beside(const BlobPlace& place) {
+std::vector<std::string> class_names_beside(const BlobLocation& location) {
   const std::string file = "classes.txt";
-  if (place.bytes_of(file) < 0) return {};
+  if (location.bytes_of(file) < 0) return {};
   std::vector<std::string> names(1);
-  for (const char c : place.read_whole(file)) {
+  for (const char c : location.read_whole(file)) {
     if (c == '\n') {
       names.emplace_back();
     } else if (c == '\0') {
-      throw std::runtime_error(place.path_of(file) +
+      throw std::runtime_error(location.path_of(file) +
                                ": it has a NUL byte, and should have a class name per line");
     } else if (c != '\r') {
       names.back() += c;
@@ -67,7 +67,7 @@ std::vector<std::string> class_names_beside(const BlobPlace& place) {
 }
 
 std::string key_of_request(const BlobIndexRequest& request) {
-  std::string key = request.set.place->identity();
+  std::string key = request.set.location->identity();
   const auto add = [&key](const std::string& word) { key += '\0' + word; };
   add(to_string(request.set.format));
   if (const auto& targets = request.fields.targets; !targets.empty()) {
@@ -107,7 +107,7 @@ std::unique_ptr<BlobIndex> make(const BlobIndexRequest& request,
                                 const std::string& path, bool may_keep) {
   build_index(request, stamps, key, path);
   std::unique_ptr<BlobIndex> index = BlobIndex::open(path);
-  const bool is_far = static_cast<bool>(request.set.place->read_at(request.set.blobs.front()));
+  const bool is_far = static_cast<bool>(request.set.location->read_at(request.set.blobs.front()));
   const bool is_worth_it = is_far || (index != nullptr && index->size() >= kMinSamplesToKeep);
   const bool keep = may_keep && index != nullptr && is_worth_it;
   if (!keep) unlink(path.c_str());  // it stays mapped
@@ -139,14 +139,15 @@ BlobIndexRequest request_of(const BlobSet& set, const SourceOptions& options) {
   return {.set = set,
           .fields = {options.image_from, options.label_from,
                      target_fields(options.targets_from, set.format)},
-          .class_names = class_names_beside(*set.place),
+          .class_names = class_names_beside(*set.location),
           .go_on = options.go_on};
 }
 
 // Makes sources of the first samples while the index of all is made.
 class OfferedParts final : public IndexParts {
  public:
-  OfferedParts(GrowingSource& source, const BlobPlace& place) : source_(source), place_(place) {}
+  OfferedParts(GrowingSource& source, const BlobLocation& location)
+      : source_(source), location_(location) {}
 
   bool wants(int64_t samples) override { return source_.wants(samples); }
   void none() override { source_.cannot_grow(); }
@@ -155,22 +156,22 @@ class OfferedParts final : public IndexParts {
     std::unique_ptr<BlobIndex> index = BlobIndex::open(path);
     unlink(path.c_str());  // it stays mapped
     if (index == nullptr) throw std::runtime_error(path + ": the new index cannot be read");
-    source_.grow(place_.make_source(std::move(index)));
+    source_.grow(location_.make_source(std::move(index)));
   }
 
  private:
   GrowingSource& source_;
-  const BlobPlace& place_;
+  const BlobLocation& location_;
 };
 
 }  // namespace
 
 std::unique_ptr<Source> make_blob_source(const BlobSet& set, const SourceOptions& options) {
-  return set.place->make_source(load_or_make(request_of(set, options), options.cache_dir));
+  return set.location->make_source(load_or_make(request_of(set, options), options.cache_dir));
 }
 
 std::unique_ptr<Source> begin_blob_source(const BlobSet& set, const SourceOptions& options) {
-  if (set.format != BlobFormat::tar || !set.place->read_at(set.blobs.front())) {
+  if (set.format != BlobFormat::tar || !set.location->read_at(set.blobs.front())) {
     return make_blob_source(set, options);
   }
   BlobIndexRequest begun = request_of(set, options);
@@ -179,16 +180,16 @@ std::unique_ptr<Source> begin_blob_source(const BlobSet& set, const SourceOption
   const auto make = [request = std::move(begun), cache_dir = options.cache_dir, has_parts](
                         GrowingSource& source, const std::function<bool()>& go_on) {
     if (!has_parts) source.cannot_grow();
-    OfferedParts parts(source, *request.set.place);
+    OfferedParts parts(source, *request.set.location);
     BlobIndexRequest with_parts = request;
     with_parts.parts = &parts;
     with_parts.go_on = [&](int64_t done, int64_t total) {
       return go_on() && (!request.go_on || request.go_on(done, total));
     };
-    return request.set.place->make_source(load_or_make(with_parts, cache_dir));
+    return request.set.location->make_source(load_or_make(with_parts, cache_dir));
   };
-  return std::make_unique<GrowingSource>(set.place->root(), make,
-                                         [place = set.place] { place->cancel(); });
+  return std::make_unique<GrowingSource>(set.location->root(), make,
+                                         [location = set.location] { location->cancel(); });
 }
 
 }  // namespace stoker

@@ -19,14 +19,14 @@ class ComingSamples {
  public:
   struct Sample {
     SampleId id = 0;
-    StoredPlaceOfSample place{};
+    SampleAddress address{};
   };
 
   explicit ComingSamples(SampleSequence next) : next_(std::move(next)) {}
 
   // Asks for more until those that are known have so many bytes, or at least one is known. Samples
   // that are nowhere are left out: read() reports them.
-  void look_further(int64_t bytes, const std::function<StoredPlaceOfSample(SampleId id)>& locate);
+  void look_further(int64_t bytes, const std::function<SampleAddress(SampleId id)>& locate);
   // The next one; nullptr: none is known.
   const Sample* front() const { return known_.empty() ? nullptr : &known_.front(); }
   // The first one of `object` that begins at `offset` or behind it, and the last one that begins
@@ -37,15 +37,15 @@ class ComingSamples {
   Sample take(const Sample& sample);
 
  private:
-  using Place = std::pair<const StoredObject*, int64_t>;
-  static Place place_of(const Sample& sample) {
-    return {sample.place.object.get(), sample.place.offset};
+  using Offset = std::pair<const StoredObject*, int64_t>;
+  static Offset offset_of(const Sample& sample) {
+    return {sample.address.object.get(), sample.address.offset};
   }
 
   const SampleSequence next_;
   bool ended_ = false;
   std::list<Sample> known_;
-  std::multimap<Place, std::list<Sample>::iterator> by_place_;
+  std::multimap<Offset, std::list<Sample>::iterator> by_offset_;
   int64_t bytes_ = 0;
 };
 

@@ -12,7 +12,7 @@
 #include "pipeline/files/printable_name.h"
 #include "pipeline/source/blob/index_writer.h"
 #include "pipeline/source/blob/sample_collector.h"
-#include "pipeline/source/blob/tar_scouts.h"
+#include "pipeline/source/blob/tar_prefetchers.h"
 #include "staging/error_text.h"
 #include "staging/mutex.h"
 #include "staging/threads.h"
@@ -122,7 +122,7 @@ class Merged {
 
  private:
   std::string path_of(size_t blob) const {
-    return request_.set.place->path_of(request_.set.blobs[blob]);
+    return request_.set.location->path_of(request_.set.blobs[blob]);
   }
 
   // Pages that can only be unpacked from their beginning make each image cost many.
@@ -173,9 +173,9 @@ class Builder {
 
   void run() {
     const size_t count = request_.set.blobs.size();
-    const auto at_once = static_cast<size_t>(request_.set.place->scans_at_once());
+    const auto at_once = static_cast<size_t>(request_.set.location->scans_at_once());
     const size_t thread_count = std::min(at_once, count);
-    send_scouts();
+    send_prefetchers();
     {
       const MutexLock lock(mutex_);
       running_ = thread_count;
@@ -184,7 +184,7 @@ class Builder {
         "reading shards", static_cast<int64_t>(thread_count), [this](int64_t) { work(); });
     watch();
     threads.clear();
-    scouts_.reset();
+    prefetchers_.reset();
     error_.rethrow();
   }
 
@@ -201,26 +201,26 @@ class Builder {
 
  private:
   // Of tars in a store, which are many rounds each.
-  void send_scouts() {
-    const BlobPlace& place = *request_.set.place;
+  void send_prefetchers() {
+    const BlobLocation& location = *request_.set.location;
     const std::vector<std::string>& names = request_.set.blobs;
-    if (request_.set.format != BlobFormat::tar || !place.read_at(names.front())) return;
-    std::vector<ScoutedTar> tars;
+    if (request_.set.format != BlobFormat::tar || !location.read_at(names.front())) return;
+    std::vector<PrefetchedTar> tars;
     for (size_t i = 0; i < names.size(); ++i) {
-      tars.push_back({place.path_of(names[i]), stamps_[i].bytes, place.read_at(names[i])});
+      tars.push_back({location.path_of(names[i]), stamps_[i].bytes, location.read_at(names[i])});
     }
-    scouts_ = std::make_unique<TarScouts>(std::move(tars),
-                                          TarScouts::Options{.scouts = place.scans_at_once()});
+    prefetchers_ = std::make_unique<TarPrefetchers>(
+        std::move(tars), TarPrefetchers::Options{.prefetchers = location.scans_at_once()});
   }
 
   std::unique_ptr<BlobReader> open(size_t blob) {
-    const BlobPlace& place = *request_.set.place;
+    const BlobLocation& location = *request_.set.location;
     const std::string& name = request_.set.blobs[blob];
-    if (!scouts_) return place.open(name);
+    if (!prefetchers_) return location.open(name);
     return std::make_unique<BlobReader>(
-        place.path_of(name), stamps_[blob].bytes,
+        location.path_of(name), stamps_[blob].bytes,
         [this, blob](int64_t offset, int64_t least, std::span<uint8_t> out) {
-          return scouts_->read(blob, offset, least, out);
+          return prefetchers_->read(blob, offset, least, out);
         });
   }
 
@@ -260,9 +260,9 @@ class Builder {
     SampleCollector samples(reader, take, {request_.fields.targets, agree});
     entry_of(request_.set.format).scan(reader, request_.fields, samples);
     samples.finish();
-    if (scouts_) scouts_->end(blob);
+    if (prefetchers_) prefetchers_->end(blob);
     wait_for_turn(blob);
-    if (request_.set.place->stamp(name) != stamps_[blob]) {
+    if (request_.set.location->stamp(name) != stamps_[blob]) {
       throw std::runtime_error(reader.path() + ": it changed while its index was made");
     }
     end_blob(blob, samples);
@@ -313,7 +313,7 @@ class Builder {
   }
 
   void stop() {
-    if (scouts_) scouts_->stop();
+    if (prefetchers_) prefetchers_->stop();
     const MutexLock lock(mutex_);
     stopped_ = true;
     changed_.notify_all();
@@ -348,7 +348,7 @@ class Builder {
   BlobIndexWriter& writer_ GUARDED_BY(write_mutex_);
   size_t ended_blobs_ GUARDED_BY(write_mutex_) = 0;
   int64_t ended_samples_ GUARDED_BY(write_mutex_) = 0;  // of these
-  std::unique_ptr<TarScouts> scouts_;
+  std::unique_ptr<TarPrefetchers> prefetchers_;
   int64_t total_bytes_ = 0;
   std::atomic<size_t> next_ = 0;
   std::atomic<int64_t> done_bytes_ = 0;
@@ -363,7 +363,7 @@ class Builder {
 
 }  // namespace
 
-std::vector<FileStamp> stamps_of(const BlobSet& set) { return set.place->stamps(set.blobs); }
+std::vector<FileStamp> stamps_of(const BlobSet& set) { return set.location->stamps(set.blobs); }
 
 void build_index(const BlobIndexRequest& request, const std::vector<FileStamp>& stamps,
                  const std::string& key, const std::string& path) {
@@ -371,7 +371,7 @@ void build_index(const BlobIndexRequest& request, const std::vector<FileStamp>& 
   Builder builder(request, stamps, writer);
   builder.run();
   if (writer.samples() == 0) {
-    throw std::runtime_error(request.set.place->path_of(request.set.blobs.front()) +
+    throw std::runtime_error(request.set.location->path_of(request.set.blobs.front()) +
                              (request.set.blobs.size() == 1
                                   ? ": it has no samples"
                                   : " and " + std::to_string(request.set.blobs.size() - 1) +

@@ -53,7 +53,7 @@ int IndexedSource::label_of(const BlobIndex::Found& found) const {
   return label < 0 || label >= std::ssize(table_.class_names) ? 0 : label;
 }
 
-IndexedSource::Place IndexedSource::place_of(const BlobIndex::Found& found) const {
+IndexedSource::Extent IndexedSource::extent_of(const BlobIndex::Found& found) const {
   const BlobEntry& entry = found.entry;
   const int64_t blob_bytes = table_.stamps[static_cast<size_t>(found.segment->blob)].bytes;
   const bool packed = entry.is_packed();
@@ -65,11 +65,11 @@ IndexedSource::Place IndexedSource::place_of(const BlobIndex::Found& found) cons
           static_cast<size_t>(stored), static_cast<size_t>(unpacked)};
 }
 
-ReadStatus IndexedSource::finish(const BlobEntry& entry, const Place& place,
+ReadStatus IndexedSource::finish(const BlobEntry& entry, const Extent& extent,
                                  std::vector<uint8_t>& buffer, std::span<const uint8_t>& bytes) {
-  bytes = {buffer.data(), place.stored};
+  bytes = {buffer.data(), extent.stored};
   if (!entry.is_packed()) return {};
-  const std::span out(buffer.data() + place.stored, place.unpacked);
+  const std::span out(buffer.data() + extent.stored, extent.unpacked);
   const std::string problem = unpack(entry.storage(), bytes, out);
   bytes = out.subspan(entry.second);
   return {problem.empty(), problem};

@@ -25,15 +25,15 @@ class IndexedSource : public Source, protected SampleStorage {
 
  protected:
   // How many bytes of a sample are in its blob, and how many come out of them (0: not packed).
-  struct Place {
+  struct Extent {
     bool ok = false;  // false: no blob can hold that, so the index is damaged
     size_t stored = 0, unpacked = 0;
   };
-  Place place_of(const BlobIndex::Found& found) const;
-  // Unpacks `place.stored` bytes at the begin of `buffer` behind them. REQUIRES: the buffer has
-  // room for place.stored + place.unpacked bytes.
-  static ReadStatus finish(const BlobEntry& entry, const Place& place, std::vector<uint8_t>& buffer,
-                           std::span<const uint8_t>& bytes);
+  Extent extent_of(const BlobIndex::Found& found) const;
+  // Unpacks `extent.stored` bytes at the begin of `buffer` behind them. REQUIRES: the buffer has
+  // room for extent.stored + extent.unpacked bytes.
+  static ReadStatus finish(const BlobEntry& entry, const Extent& extent,
+                           std::vector<uint8_t>& buffer, std::span<const uint8_t>& bytes);
   ReadStatus damaged() const;
 
   const BlobIndex& index() const { return *index_; }

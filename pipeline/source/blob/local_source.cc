@@ -15,12 +15,13 @@ ReadStatus LocalBlobSource::read(SampleId id, std::vector<uint8_t>& buffer,
     if (file.get() < 0) return system_failure("open");
     return read_sample_file(file.get(), buffer, bytes);
   }
-  const Place place = place_of(found);
-  if (!place.ok) return damaged();
-  if (buffer.size() < place.stored + place.unpacked) buffer.resize(place.stored + place.unpacked);
-  const std::span stored(buffer.data(), place.stored);
+  const Extent extent = extent_of(found);
+  if (!extent.ok) return damaged();
+  if (buffer.size() < extent.stored + extent.unpacked)
+    buffer.resize(extent.stored + extent.unpacked);
+  const std::span stored(buffer.data(), extent.stored);
   const ReadStatus status = files_.read(found.segment->blob, found.entry.offset(), stored);
-  return status.ok ? finish(found.entry, place, buffer, bytes) : status;
+  return status.ok ? finish(found.entry, extent, buffer, bytes) : status;
 }
 
 bool LocalBlobSource::read_cached(SampleId id, std::vector<uint8_t>& buffer,
@@ -31,12 +32,13 @@ bool LocalBlobSource::read_cached(SampleId id, std::vector<uint8_t>& buffer,
     const Descriptor file(open_sample_file_cached(files_.root(), index().name(found).data()));
     return file.get() >= 0 && read_sample_file_cached(file.get(), buffer, bytes);
   }
-  const Place place = place_of(found);
-  if (!place.ok) return false;
-  if (buffer.size() < place.stored + place.unpacked) buffer.resize(place.stored + place.unpacked);
-  const std::span stored(buffer.data(), place.stored);
+  const Extent extent = extent_of(found);
+  if (!extent.ok) return false;
+  if (buffer.size() < extent.stored + extent.unpacked)
+    buffer.resize(extent.stored + extent.unpacked);
+  const std::span stored(buffer.data(), extent.stored);
   return files_.read_cached(found.segment->blob, found.entry.offset(), stored) &&
-         finish(found.entry, place, buffer, bytes).ok;
+         finish(found.entry, extent, buffer, bytes).ok;
 }
 
 FileStamp LocalBlobSource::stamp(SampleId id) const {
@@ -56,13 +58,13 @@ bool LocalBlobSource::read_pieces(SampleId id, const FileStamp& stamp,
   if (found.entry.storage() == BlobStorage::file) {
     return read_file_pieces(files_.root(), index().name(found).data(), stamp, pieces, may_wait);
   }
-  const Place place = place_of(found);
+  const Extent extent = extent_of(found);
   const int64_t blob = found.segment->blob;
-  if (!place.ok || found.entry.is_packed() || table().stamps[static_cast<size_t>(blob)] != stamp) {
+  if (!extent.ok || found.entry.is_packed() || table().stamps[static_cast<size_t>(blob)] != stamp) {
     return false;
   }
   return std::all_of(pieces.begin(), pieces.end(), [&](const BytePiece& piece) {
-    const int64_t behind = static_cast<int64_t>(place.stored) - piece.offset;
+    const int64_t behind = static_cast<int64_t>(extent.stored) - piece.offset;
     const int64_t offset = found.entry.offset() + piece.offset;
     if (std::ssize(piece.out) > behind) return false;
     return may_wait == MayWait::yes ? files_.read(blob, offset, piece.out).ok

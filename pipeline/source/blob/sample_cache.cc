@@ -31,9 +31,9 @@ SampleCache::Identity SampleCache::identify(const StoredSamples& samples) {
   std::shared_ptr<const StoredObject> last;
   uint64_t object = 0;
   for (SampleId id = 0; id < samples.count; ++id) {
-    const StoredPlaceOfSample place = samples.locate(id);
-    if (place.object && place.object != last) {
-      last = place.object;
+    const SampleAddress address = samples.locate(id);
+    if (address.object && address.object != last) {
+      last = address.object;
       if (last->version == kUnversioned) {
         throw std::invalid_argument(
             "cache: " + samples.root + ": the server gives no version of " + last->key +
@@ -41,11 +41,11 @@ SampleCache::Identity SampleCache::identify(const StoredSamples& samples) {
       }
       object = text_digest(last->key + '\0' + std::to_string(last->bytes) + '\0' + last->version);
     }
-    const uint64_t words[] = {digest.low, digest.high, place.object ? object : 0,
-                              static_cast<uint64_t>(place.offset),
-                              static_cast<uint64_t>(place.length)};
+    const uint64_t words[] = {digest.low, digest.high, address.object ? object : 0,
+                              static_cast<uint64_t>(address.offset),
+                              static_cast<uint64_t>(address.length)};
     digest = digest128(words);
-    identity.bytes += place.length;
+    identity.bytes += address.length;
   }
   identity.digest = digest.low;
   return identity;
@@ -103,7 +103,7 @@ void SampleCache::place_samples(int64_t most_bytes) {
   sizes_.cache_bytes = end;
 }
 
-int64_t SampleCache::place_of(int64_t position) const {
+int64_t SampleCache::offset_of(int64_t position) const {
   int64_t place = places_[static_cast<size_t>(position / kNotedStride)];
   for (int64_t before = position / kNotedStride * kNotedStride; before < position; ++before) {
     place += samples_.bytes_of(order_.at(before));
@@ -129,14 +129,14 @@ std::span<const uint8_t> SampleCache::read(SampleId id, MayWait may_wait,
   const auto length = static_cast<size_t>(samples_.bytes_of(id));
   buffer = std::make_unique_for_overwrite<uint8_t[]>(length);
   const std::span bytes(buffer.get(), length);
-  const bool is_read = files_.read(position, seal, place_of(position), may_wait, bytes);
+  const bool is_read = files_.read(position, seal, offset_of(position), may_wait, bytes);
   return is_read ? bytes : std::span<const uint8_t>{};
 }
 
 void SampleCache::keep(SampleId id, std::span<const uint8_t> bytes) {
   if (!wants(id) || std::ssize(bytes) != samples_.bytes_of(id)) return;
   const int64_t position = order_.position_of(id);
-  if (files_.keep(position, place_of(position), bytes)) kept_bytes_ += std::ssize(bytes);
+  if (files_.keep(position, offset_of(position), bytes)) kept_bytes_ += std::ssize(bytes);
 }
 
 int64_t SampleCache::memory_bytes() const {

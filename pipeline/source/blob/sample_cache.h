@@ -63,7 +63,7 @@ class SampleCache {
   static Identity identify(const StoredSamples& samples);
   static std::string about(const StoredSamples& samples, const Identity& identity);
   void place_samples(int64_t most_bytes);
-  int64_t place_of(int64_t position) const;
+  int64_t offset_of(int64_t position) const;
 
   const StoredSamples samples_;
   const Permutation order_;  // position to sample

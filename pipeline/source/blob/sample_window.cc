@@ -165,7 +165,7 @@ struct SampleWindow::Impl {
     if (!has_room(follower)) return false;
     follower.coming.look_further(share() / 2, samples.locate);
     const ComingSamples::Sample* const next = follower.coming.front();
-    if (next == nullptr || !has_room_beside(follower, next->place)) return false;
+    if (next == nullptr || !has_room_beside(follower, next->address)) return false;
     const SharedRange range = announce_sample(follower, *next);
     if (range) announce_beside(follower, range);
     return true;
@@ -183,18 +183,18 @@ struct SampleWindow::Impl {
   // Returns the sample's range; nullptr if it needs none.
   SharedRange announce_sample(Follower& follower, const ComingSamples::Sample& next)
       REQUIRES(mutex) {
-    const auto [id, place] = follower.coming.take(next);
+    const auto [id, address] = follower.coming.take(next);
     if (const auto was_early = early.find(id); was_early != early.end()) {
       if (--was_early->second == 0) early.erase(was_early);
       return nullptr;
     }
     const std::pair key(id, announcements++);
-    follower.held_bytes += place.length;
-    Sample sample{nullptr, place.offset, place.length, follower.number};
+    follower.held_bytes += address.length;
+    Sample sample{nullptr, address.offset, address.length, follower.number};
     if (cache && cache->holds(id)) {
-      cached_bytes += place.length;
+      cached_bytes += address.length;
     } else {
-      sample.range = range_for(id, place);
+      sample.range = range_for(id, address);
       ++sample.range->users;
     }
     return announced.emplace(key, std::move(sample)).first->second.range;
@@ -207,7 +207,7 @@ struct SampleWindow::Impl {
     const StoredObject* const object = range.object.get();
     for (const ComingSamples::Sample* each : {follower.coming.first_from(object, range.end()),
                                               follower.coming.last_before(object, range.offset)}) {
-      if (each == nullptr || !may_join(range, each->place)) continue;
+      if (each == nullptr || !may_join(range, each->address)) continue;
       if (!(cache && cache->holds(each->id))) return each;
     }
     return nullptr;
@@ -225,20 +225,20 @@ struct SampleWindow::Impl {
 
   // Whether there is room for what will be asked for together with a sample. It is waited for, so
   // that a range is not cut where the memory is full: room for as much comes at a time (kBurst).
-  bool has_room_beside(const Follower& follower, const StoredPlaceOfSample& place) const
+  bool has_room_beside(const Follower& follower, const SampleAddress& address) const
       REQUIRES(mutex) {
     if (follower.held_bytes == 0) return true;
     Range range;
-    range.object = place.object;
-    range.offset = place.offset;
-    range.length = place.length;
+    range.object = address.object;
+    range.offset = address.offset;
+    range.length = address.length;
     const int64_t room = std::min(share() - follower.held_bytes, most_bytes - held_bytes);
     while (range.length <= share() / kBurst) {
       if (range.length > room) return false;
       const ComingSamples::Sample* const beside = find_beside(follower, range);
       if (beside == nullptr) return true;
-      const int64_t end = std::max(range.end(), beside->place.offset + beside->place.length);
-      range.offset = std::min(range.offset, beside->place.offset);
+      const int64_t end = std::max(range.end(), beside->address.offset + beside->address.length);
+      range.offset = std::min(range.offset, beside->address.offset);
       range.length = end - range.offset;
     }
     return true;
@@ -246,47 +246,46 @@ struct SampleWindow::Impl {
 
   // Returns a range that has the sample: one that is there, a longer one of the queue, or a new
   // one.
-  SharedRange range_for(SampleId id, const StoredPlaceOfSample& place) REQUIRES(mutex) {
+  SharedRange range_for(SampleId id, const SampleAddress& address) REQUIRES(mutex) {
     const auto same = find_announced(id);
     if (same != announced.end() && same->second.range &&
         same->second.range->state != State::failed) {
       return same->second.range;
     }
-    if (SharedRange range = join(place)) return range;
+    if (SharedRange range = join(address)) return range;
     auto range = std::make_shared<Range>();
-    range->object = place.object;
-    range->offset = place.offset;
-    count(*range, place.length);
-    queued[{place.object.get(), place.offset}] = range;
+    range->object = address.object;
+    range->offset = address.offset;
+    count(*range, address.length);
+    queued[{address.object.get(), address.offset}] = range;
     queue.push_back(range);
     return range;
   }
 
-  SharedRange join(const StoredPlaceOfSample& place) REQUIRES(mutex) {
-    const auto behind = queued.lower_bound({place.object.get(), place.offset});
+  SharedRange join(const SampleAddress& address) REQUIRES(mutex) {
+    const auto behind = queued.lower_bound({address.object.get(), address.offset});
     SharedRange range;
-    if (behind != queued.end()) range = extend(behind, place);
-    if (!range && behind != queued.begin()) range = extend(std::prev(behind), place);
+    if (behind != queued.end()) range = extend(behind, address);
+    if (!range && behind != queued.begin()) range = extend(std::prev(behind), address);
     return range;
   }
 
   // Whether the sample lies so near the range that both are asked for together.
-  bool may_join(const Range& range, const StoredPlaceOfSample& place) const {
-    if (range.object != place.object) return false;
-    const int64_t length =
-        std::max(range.end(), place.offset + place.length) - std::min(range.offset, place.offset);
+  bool may_join(const Range& range, const SampleAddress& address) const {
+    if (range.object != address.object) return false;
+    const int64_t length = std::max(range.end(), address.offset + address.length) -
+                           std::min(range.offset, address.offset);
     const int64_t more = length - range.length;
     const int64_t largest_gap = cache ? kLargestGapWithCache : kLargestGap;
-    return more - place.length <= largest_gap && (more == 0 || length <= kLargestJoined);
+    return more - address.length <= largest_gap && (more == 0 || length <= kLargestJoined);
   }
 
   // Makes a range of the queue longer if the sample lies near it, or returns nullptr.
-  SharedRange extend(decltype(queued)::iterator at, const StoredPlaceOfSample& place)
-      REQUIRES(mutex) {
+  SharedRange extend(decltype(queued)::iterator at, const SampleAddress& address) REQUIRES(mutex) {
     SharedRange range = at->second;
-    if (!may_join(*range, place)) return nullptr;
-    const int64_t begin = std::min(range->offset, place.offset);
-    const int64_t end = std::max(range->end(), place.offset + place.length);
+    if (!may_join(*range, address)) return nullptr;
+    const int64_t begin = std::min(range->offset, address.offset);
+    const int64_t end = std::max(range->end(), address.offset + address.length);
     const int64_t more = end - begin - range->length;
     queued.erase(at);
     range->offset = begin;
@@ -322,7 +321,7 @@ struct SampleWindow::Impl {
                 });
   }
 
-  void pass_over(SampleId id) {
+  void skip(SampleId id) {
     {
       const MutexLock lock(mutex);
       if (followers.empty()) return;
@@ -488,13 +487,13 @@ struct SampleWindow::Impl {
 
   // A range of its own, which is not counted: whoever reads holds one at a time.
   Sample unannounced(SampleId id) {
-    const StoredPlaceOfSample place = samples.locate(id);
-    if (!place.object) return {};
+    const SampleAddress address = samples.locate(id);
+    if (!address.object) return {};
     const auto range = std::make_shared<Range>();
-    range->object = place.object;
-    range->offset = place.offset;
-    range->length = place.length;
-    return {range, place.offset, place.length, 0};
+    range->object = address.object;
+    range->offset = address.offset;
+    range->length = address.length;
+    return {range, address.offset, address.length, 0};
   }
 
   void wait_for(const SharedRange& range) {
@@ -545,9 +544,9 @@ std::unique_ptr<LookAhead> SampleWindow::look_ahead(SampleSequence next) {
   return std::make_unique<Impl::Following>(*impl_, number);
 }
 
-void SampleWindow::pass_over(SampleId id) {
+void SampleWindow::skip(SampleId id) {
   check_process();
-  impl_->pass_over(id);
+  impl_->skip(id);
 }
 
 bool SampleWindow::read(SampleId id, MayWait may_wait,

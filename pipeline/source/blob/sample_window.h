@@ -36,7 +36,7 @@ class SampleWindow {
   std::unique_ptr<LookAhead> look_ahead(SampleSequence next);
   // Gives up one announcement of the sample, which was made or will be. What is fetched for no
   // other sample is forgotten.
-  void pass_over(SampleId id);
+  void skip(SampleId id);
   // Passes the sample's bytes to `use`, which must not keep them. Returns false, without a call, if
   // they are not here and MayWait::no, or if the sample is nowhere; else what `use` returned.
   bool read(SampleId id, MayWait may_wait,

@@ -13,7 +13,7 @@
 namespace stoker {
 
 // Where a sample's bytes are. Samples in one object share it.
-struct StoredPlaceOfSample {
+struct SampleAddress {
   std::shared_ptr<const StoredObject> object;  // null: nowhere, which the reader reports
   int64_t offset = 0, length = 0;
 };
@@ -22,7 +22,7 @@ struct StoredSamples {
   std::string root;       // for messages
   std::string queries{};  // ObjectStore::digest_of_queries()
   int64_t count = 0;
-  std::function<StoredPlaceOfSample(SampleId)> locate;
+  std::function<SampleAddress(SampleId)> locate;
   // The length of its place, for less work than locate(); 0 if it is nowhere.
   std::function<int64_t(SampleId)> bytes_of;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pipeline/source/blob/stored_place.h"
+#include "pipeline/source/blob/stored_location.h"
 
 namespace stoker {
 namespace {
@@ -36,7 +36,7 @@ StoredObject StoredSource::file(SampleId id, const BlobIndex::Found& found) cons
   return files_.object(id, key_of_listed_(std::string(index().name(found))));
 }
 
-StoredPlaceOfSample StoredSource::locate(SampleId id) const {
+SampleAddress StoredSource::locate(SampleId id) const {
   const BlobIndex::Found found = index().find(id);
   if (found.segment == nullptr) return {};
   if (found.entry.storage() == BlobStorage::file) {
@@ -44,18 +44,18 @@ StoredPlaceOfSample StoredSource::locate(SampleId id) const {
     const int64_t bytes = object->bytes;
     return {std::move(object), 0, bytes};
   }
-  const Place place = place_of(found);
-  if (!place.ok) return {};
+  const Extent extent = extent_of(found);
+  if (!extent.ok) return {};
   return {blobs_[static_cast<size_t>(found.segment->blob)], found.entry.offset(),
-          static_cast<int64_t>(place.stored)};
+          static_cast<int64_t>(extent.stored)};
 }
 
 int64_t StoredSource::bytes_of(SampleId id) const {
   const BlobIndex::Found found = index().find(id);
   if (found.segment == nullptr) return 0;
   if (found.entry.storage() == BlobStorage::file) return files_.bytes(id);
-  const Place place = place_of(found);
-  return place.ok ? static_cast<int64_t>(place.stored) : 0;
+  const Extent extent = extent_of(found);
+  return extent.ok ? static_cast<int64_t>(extent.stored) : 0;
 }
 
 bool StoredSource::read(SampleId id, MayWait may_wait, std::vector<uint8_t>& buffer,
@@ -63,13 +63,13 @@ bool StoredSource::read(SampleId id, MayWait may_wait, std::vector<uint8_t>& buf
   const BlobIndex::Found found = index().find(id);
   if (found.segment == nullptr) return false;
   const bool is_file = found.entry.storage() == BlobStorage::file;
-  const Place place = is_file ? Place{true} : place_of(found);
-  return place.ok && window_.read(id, may_wait, [&](std::span<const uint8_t> stored) {
-    const size_t room = stored.size() + place.unpacked;
+  const Extent extent = is_file ? Extent{true} : extent_of(found);
+  return extent.ok && window_.read(id, may_wait, [&](std::span<const uint8_t> stored) {
+    const size_t room = stored.size() + extent.unpacked;
     if (buffer.size() < room) buffer.resize(room);
     std::ranges::copy(stored, buffer.begin());
     bytes = {buffer.data(), stored.size()};
-    if (!is_file) status = finish(found.entry, place, buffer, bytes);
+    if (!is_file) status = finish(found.entry, extent, buffer, bytes);
     return true;
   });
 }

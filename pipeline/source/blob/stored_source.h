@@ -30,13 +30,13 @@ class StoredSource final : public IndexedSource {
   bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
                    MayWait may_wait) const override;
   std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override;
-  void will_not_read(SampleId id) const override { window_.pass_over(id); }
+  void will_not_read(SampleId id) const override { window_.skip(id); }
   int64_t look_ahead_bytes() const override { return window_.bytes(); }
   std::optional<StoreStats> store_stats() const override { return window_.stats(); }
   std::optional<StoredBytes> stored_bytes() const override { return window_.stored_bytes(); }
 
  private:
-  StoredPlaceOfSample locate(SampleId id) const;
+  SampleAddress locate(SampleId id) const;
   int64_t bytes_of(SampleId id) const;
   StoredObject file(SampleId id, const BlobIndex::Found& found) const;
   bool read(SampleId id, MayWait may_wait, std::vector<uint8_t>& buffer,

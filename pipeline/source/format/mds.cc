@@ -251,7 +251,7 @@ class SampleReader {
   }
 
   // Returns a place for each column, valid until the next call.
-  const std::vector<MdsPlace>& read(size_t sample) {
+  const std::vector<MdsRange>& read(size_t sample) {
     const int64_t begin = header_.offsets[sample], end = header_.offsets[sample + 1];
     if (end - begin < head_bytes_) fail(sample, "the sizes of its values", head_bytes_);
     const Bytes head = blob_.read(begin, head_bytes_, "the sizes of values");
@@ -282,7 +282,7 @@ class SampleReader {
   BlobReader& blob_;
   const MdsHeader& header_;
   int64_t head_bytes_ = 0;
-  std::vector<MdsPlace> places_;
+  std::vector<MdsRange> places_;
 };
 
 class LabelReader {
@@ -291,7 +291,7 @@ class LabelReader {
       : blob_(blob), column_(column), encoding_(*find_label_encoding(column.encoding)) {}
 
   // The label is valid until the blob is read again.
-  BlobLabel read(size_t sample, MdsPlace place) const {
+  BlobLabel read(size_t sample, MdsRange place) const {
     if (encoding_.size != 0 && place.length != encoding_.size) {
       fail(sample, place, "has " + std::to_string(place.length) + " bytes");
     }
@@ -317,7 +317,7 @@ class LabelReader {
   }
 
  private:
-  [[noreturn]] void fail(size_t sample, MdsPlace place, const std::string& reason) const {
+  [[noreturn]] void fail(size_t sample, MdsRange place, const std::string& reason) const {
     blob_.fail(place.offset, "the label of sample " + std::to_string(sample) + ", column " +
                                  describe(column_) + ", " + reason);
   }
@@ -423,7 +423,7 @@ void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
   }
   SampleReader samples(blob, header);
   for (size_t i = 0; i + 1 < header.offsets.size(); ++i) {
-    const std::vector<MdsPlace>& places = samples.read(i);
+    const std::vector<MdsRange>& places = samples.read(i);
     FoundSample found;
     found.offset = places[image].offset;
     found.length = places[image].length;

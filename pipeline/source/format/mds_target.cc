@@ -76,7 +76,7 @@ void MdsTargets::add(const std::vector<MdsColumn>& columns, size_t column) {
   found_.emplace_back();
 }
 
-std::string MdsTargets::read(const Column& column, const MdsPlace& place, FoundTarget& out) {
+std::string MdsTargets::read(const Column& column, const MdsRange& place, FoundTarget& out) {
   const auto bytes = blob_.read(place.offset, place.length, "a target");
   if (!column.layout) {
     std::string problem = read_text_numbers(as_text(bytes), out);
@@ -92,10 +92,10 @@ std::string MdsTargets::read(const Column& column, const MdsPlace& place, FoundT
   return append_numbers(column.layout->form, bytes, out);
 }
 
-std::span<const FoundTarget> MdsTargets::read(size_t sample, const std::vector<MdsPlace>& places) {
+std::span<const FoundTarget> MdsTargets::read(size_t sample, const std::vector<MdsRange>& places) {
   for (size_t i = 0; i < columns_.size(); ++i) {
     const Column& column = columns_[i];
-    const MdsPlace& place = places[column.place];
+    const MdsRange& place = places[column.place];
     found_[i].offset = place.offset;
     const std::string problem = read(column, place, found_[i]);
     if (problem.empty()) continue;

@@ -23,7 +23,7 @@ struct MdsColumn {
 std::string describe(const MdsColumn& column);
 
 // A value of a sample, in the blob.
-struct MdsPlace {
+struct MdsRange {
   int64_t offset, length;
 };
 
@@ -45,7 +45,7 @@ class MdsTargets {
   void add(const std::vector<MdsColumn>& columns, size_t column);
   // Returns the numbers of a sample, given the places of all its values. They are valid until the
   // next call.
-  std::span<const FoundTarget> read(size_t sample, const std::vector<MdsPlace>& places);
+  std::span<const FoundTarget> read(size_t sample, const std::vector<MdsRange>& places);
 
  private:
   struct Column {
@@ -53,7 +53,7 @@ class MdsTargets {
     std::string encoding;
     std::optional<MdsLayout> layout;  // none: text
   };
-  std::string read(const Column& column, const MdsPlace& place, FoundTarget& out);
+  std::string read(const Column& column, const MdsRange& place, FoundTarget& out);
 
   BlobReader& blob_;
   const FieldChoice& fields_;

@@ -31,7 +31,7 @@ FoundSample place_in_zstd(const ParquetPage& page, const SnappyRange& range,
 }
 
 FoundSample place_in_snappy(int64_t elements_at, const SnappyRange& range,
-                            const SnappyPlace& found) {
+                            const SnappyPart& found) {
   FoundSample place;
   place.offset = elements_at + found.offset;
   place.length = range.end - range.begin;
@@ -113,7 +113,7 @@ void ParquetImages::find_packed(const ParquetPage& page, int64_t first_row, cons
   }
   int64_t elements_at;
   const std::span<const uint8_t> elements = pages_.snappy_elements(page, elements_at);
-  const std::vector<SnappyPlace> places = find_in_snappy(elements, ranges);
+  const std::vector<SnappyPart> places = find_in_snappy(elements, ranges);
   // It was read twice: once to unpack it.
   if (places.size() != ranges.size()) pages_.fail(page.offset, "a page changed while it was read");
   for (size_t i = 0; i < places.size(); ++i) {

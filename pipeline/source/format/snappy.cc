@@ -125,9 +125,9 @@ std::string unpack_snappy(std::span<const uint8_t> packed, std::span<uint8_t> ou
   return "";
 }
 
-std::vector<SnappyPlace> find_in_snappy(std::span<const uint8_t> packed,
-                                        std::span<const SnappyRange> ranges) {
-  std::vector<SnappyPlace> places(ranges.size());
+std::vector<SnappyPart> find_in_snappy(std::span<const uint8_t> packed,
+                                       std::span<const SnappyRange> ranges) {
+  std::vector<SnappyPart> places(ranges.size());
   SnappyEntries entries;
   int64_t at = 0, done = 0;
   size_t ended = 0;  // so many ranges end before `done`
@@ -147,7 +147,7 @@ std::vector<SnappyPlace> find_in_snappy(std::span<const uint8_t> packed,
     if (!element.is_literal) entries.reach(done - static_cast<int64_t>(element.back));
     for (; ended < ranges.size() && ranges[ended].end <= done + length; ++ended) {
       const SnappyRange& range = ranges[ended];
-      SnappyPlace& place = places[ended];
+      SnappyPart& place = places[ended];
       place.as_it_is = range.begin == range.end || (element.is_literal && range.begin >= done);
       if (place.as_it_is) {
         place.offset = element.is_literal ? content + range.begin - done : 0;

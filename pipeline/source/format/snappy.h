@@ -32,7 +32,7 @@ struct SnappyRange {
 };
 
 // How to get a part of the stream.
-struct SnappyPlace {
+struct SnappyPart {
   bool as_it_is = false;  // `length` bytes at `offset` of the packed bytes: nothing to unpack
   int64_t offset = 0;     // where to begin
   int64_t length = 0;     // packed bytes to take
@@ -42,7 +42,7 @@ struct SnappyPlace {
 // Returns the place of each of the ranges, which ascend and do not overlap. `packed` are all
 // elements of a stream from which unpack_snappy() can unpack up to the last range's end; returns
 // nothing if they end before it.
-std::vector<SnappyPlace> find_in_snappy(std::span<const uint8_t> packed,
-                                        std::span<const SnappyRange> ranges);
+std::vector<SnappyPart> find_in_snappy(std::span<const uint8_t> packed,
+                                       std::span<const SnappyRange> ranges);
 
 }  // namespace stoker

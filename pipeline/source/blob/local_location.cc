@@ -1,4 +1,4 @@
-#include "pipeline/source/blob/local_place.h"
+#include "pipeline/source/blob/local_location.h"
 
 #include <sys/stat.h>
 
@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 // More than cores: a cold disk or a network file system lets the threads wait.
 constexpr int kLocalScans = 8;
 
-class LocalPlace final : public BlobPlace {
+class LocalLocation final : public BlobLocation {
  public:
-  explicit LocalPlace(const std::string& root) : root_(root) {}
+  explicit LocalLocation(const std::string& root) : root_(root) {}
 
   const std::string& root() const override { return root_; }
 
@@ -111,8 +111,8 @@ class LocalPlace final : public BlobPlace {
 
 }  // namespace
 
-std::shared_ptr<const BlobPlace> local_place(const std::string& root) {
-  return std::make_shared<LocalPlace>(root);
+std::shared_ptr<const BlobLocation> local_location(const std::string& root) {
+  return std::make_shared<LocalLocation>(root);
 }
 
 }  // namespace stoker

@@ -1,16 +1,17 @@
 // Reads the headers of tars in a store before their scans come to them. A scan goes from header to
 // header, and each is a round to the store, because only a header says where the next one is. So a
-// tar is cut into parts, and scouts look for the first header in each of them, by its magic and its
-// checksum at every 512th byte, and go on from there, many parts at a time.
+// tar is cut into parts, and prefetchers look for the first header in each of them, by its magic
+// and its checksum at every 512th byte, and go on from there, many parts at a time.
 //
 // What they read is kept as bytes until the scan comes by, which takes them instead of asking the
-// store. It reads what it would read without them, from the first byte to the last: a scout that
-// was misled (by a tar in a tar, say) or has met an error costs requests, and changes nothing.
+// store. It reads what it would read without them, from the first byte to the last: a prefetcher
+// that was misled (by a tar in a tar, say) or has met an error costs requests, and changes nothing.
 //
-//   parts of all tars, in order:   | scan passed | scan is here | scouted ... | not yet taken |
+//   parts of all tars, in order:   | scan passed | scan is here | prefetched ... | not yet taken |
 //
-// A scan waits for a scout in its own part only, and reads parts that no scout has taken by itself.
-// A scout takes a part only while there is memory for all of it, and then never waits for a scan.
+// A scan waits for a prefetcher in its own part only, and reads parts that no prefetcher has taken
+// by itself. A prefetcher takes a part only while there is memory for all of it, and then never
+// waits for a scan.
 //
 // Owner: build_index(). Threads: read() and end() of a tar by its scan; stop() from any. Errors: of
 // the scans' own reads.
@@ -30,24 +31,24 @@
 
 namespace stoker {
 
-struct ScoutedTar {
+struct PrefetchedTar {
   std::string name;  // for messages
   int64_t bytes = 0;
   ReadAt read_at;
 };
 
-class TarScouts {
+class TarPrefetchers {
  public:
   struct Options {
-    int scouts = 64;
+    int prefetchers = 64;
     int64_t part_bytes = 4 << 20;      // a multiple of 512
     int64_t memory_bytes = 256 << 20;  // at most, for what was read and no scan has passed
   };
 
-  TarScouts(std::vector<ScoutedTar> tars, const Options& options);
-  ~TarScouts();
-  TarScouts(const TarScouts&) = delete;
-  TarScouts& operator=(const TarScouts&) = delete;
+  TarPrefetchers(std::vector<PrefetchedTar> tars, const Options& options);
+  ~TarPrefetchers();
+  TarPrefetchers(const TarPrefetchers&) = delete;
+  TarPrefetchers& operator=(const TarPrefetchers&) = delete;
 
   // As ReadAt, for the scan of a tar.
   int64_t read(size_t tar, int64_t offset, int64_t least, std::span<uint8_t> out);
@@ -57,12 +58,12 @@ class TarScouts {
   void stop();
 
  private:
-  struct Place {
+  struct Position {
     size_t tar = 0;
     int64_t part = 0;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const Position&) const = default;
   };
-  // A part that a scout has taken.
+  // A part that a prefetcher has taken.
   struct Part {
     bool dropped = false;  // no scan will come by
     bool done = false;
@@ -73,18 +74,18 @@ class TarScouts {
   };
   // What has happened in a tar.
   struct Progress {
-    int64_t scanned = -1;              // the part in which the scan is; scouts take later ones
+    int64_t scanned = -1;              // the part in which the scan is; prefetchers take later ones
     int64_t found = 0, not_found = 0;  // searches for a first header
     bool is_worth_it() const { return not_found < 2 || 4 * not_found < found + not_found; }
   };
 
   void work();
   // Waits for memory. Returns null if there are no more parts.
-  std::shared_ptr<Part> take(Place& place);
+  std::shared_ptr<Part> take(Position& position);
   bool skip_to_a_part() REQUIRES(mutex_);
-  void scout(const Place& place, Part& part);
-  int64_t find_header(const Place& place, Part& part);
-  int64_t read_for(const Place& place, Part& part, int64_t offset, int64_t least,
+  void prefetch(const Position& position, Part& part);
+  int64_t find_header(const Position& position, Part& part);
+  int64_t read_for(const Position& position, Part& part, int64_t offset, int64_t least,
                    std::span<uint8_t> out);
   void check_wanted(const Part& part);
   void set_position(Part& part, int64_t offset);
@@ -92,14 +93,14 @@ class TarScouts {
   void pass(size_t tar, int64_t part) REQUIRES(mutex_);
   static int64_t copy(const Part& part, int64_t offset, std::span<uint8_t> out);
 
-  const std::vector<ScoutedTar> tars_;
+  const std::vector<PrefetchedTar> tars_;
   const Options options_;
   Mutex mutex_;
   CondVar room_;
-  std::map<Place, std::shared_ptr<Part>> parts_ GUARDED_BY(mutex_);
+  std::map<Position, std::shared_ptr<Part>> parts_ GUARDED_BY(mutex_);
   std::vector<Progress> progress_ GUARDED_BY(mutex_);  // of each tar
-  Place next_ GUARDED_BY(mutex_);                      // the first that may not have been taken
-  int64_t memory_ GUARDED_BY(mutex_) = 0;  // of pieces, and of what scouts may still read
+  Position next_ GUARDED_BY(mutex_);                   // the first that may not have been taken
+  int64_t memory_ GUARDED_BY(mutex_) = 0;  // of pieces, and of what prefetchers may still read
   bool stopped_ GUARDED_BY(mutex_) = false;
   std::vector<std::jthread> threads_;
 };

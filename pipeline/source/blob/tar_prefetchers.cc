@@ -1,4 +1,4 @@
-#include "pipeline/source/blob/tar_scouts.h"
+#include "pipeline/source/blob/tar_prefetchers.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace stoker {
 namespace {
 
 // A search for a header reads so much first, then twice as much, and ends after so much.
-constexpr int64_t kFirstScoutPiece = 64 << 10, kLongestSearch = 1 << 20;
+constexpr int64_t kFirstPrefetch = 64 << 10, kLongestSearch = 1 << 20;
 // Members that are no images and not larger are read too: the scan may want their content.
 constexpr int64_t kSmallMember = 16 << 10;
 
@@ -23,29 +23,29 @@ bool is_image(const std::string& name) {
 
 }  // namespace
 
-TarScouts::TarScouts(std::vector<ScoutedTar> tars, const Options& options)
+TarPrefetchers::TarPrefetchers(std::vector<PrefetchedTar> tars, const Options& options)
     : tars_(std::move(tars)), options_(options), progress_(tars_.size()) {
   int64_t parts = 0;
-  for (const ScoutedTar& tar : tars_) parts += tar.bytes / options_.part_bytes + 1;
-  const auto count = std::min<int64_t>(parts, options_.scouts);
+  for (const PrefetchedTar& tar : tars_) parts += tar.bytes / options_.part_bytes + 1;
+  const auto count = std::min<int64_t>(parts, options_.prefetchers);
   threads_ = start_threads("reading tar headers", count, [this](int64_t) { work(); });
 }
 
-TarScouts::~TarScouts() { stop(); }
+TarPrefetchers::~TarPrefetchers() { stop(); }
 
-void TarScouts::stop() {
+void TarPrefetchers::stop() {
   const MutexLock lock(mutex_);
   stopped_ = true;
   room_.notify_all();
-  for (const auto& [place, part] : parts_) part->changed.notify_all();
+  for (const auto& [position, part] : parts_) part->changed.notify_all();
 }
 
-int64_t TarScouts::read(size_t tar, int64_t offset, int64_t least, std::span<uint8_t> out) {
+int64_t TarPrefetchers::read(size_t tar, int64_t offset, int64_t least, std::span<uint8_t> out) {
   {
     MutexLock lock(mutex_);
-    const Place place{tar, offset / options_.part_bytes};
-    if (place.part > progress_[tar].scanned) pass(tar, place.part);
-    if (const auto found = parts_.find(place); found != parts_.end()) {
+    const Position position{tar, offset / options_.part_bytes};
+    if (position.part > progress_[tar].scanned) pass(tar, position.part);
+    if (const auto found = parts_.find(position); found != parts_.end()) {
       const std::shared_ptr<Part> part = found->second;
       while (!part->done && part->position <= offset && !stopped_) part->changed.wait(lock);
       const int64_t bytes = copy(*part, offset, out);
@@ -55,13 +55,13 @@ int64_t TarScouts::read(size_t tar, int64_t offset, int64_t least, std::span<uin
   return tars_[tar].read_at(offset, least, out);
 }
 
-void TarScouts::end(size_t tar) {
+void TarPrefetchers::end(size_t tar) {
   const MutexLock lock(mutex_);
   pass(tar, tars_[tar].bytes / options_.part_bytes + 1);
 }
 
 // The scan of a tar has come to a part: those before it are dropped.
-void TarScouts::pass(size_t tar, int64_t part) {
+void TarPrefetchers::pass(size_t tar, int64_t part) {
   progress_[tar].scanned = part;
   const auto begin = parts_.lower_bound({tar, 0}), end = parts_.lower_bound({tar, part});
   for (auto it = begin; it != end; ++it) {
@@ -75,7 +75,7 @@ void TarScouts::pass(size_t tar, int64_t part) {
 }
 
 // Returns the bytes from `offset` on that are there, at most as many as `out` has.
-int64_t TarScouts::copy(const Part& part, int64_t offset, std::span<uint8_t> out) {
+int64_t TarPrefetchers::copy(const Part& part, int64_t offset, std::span<uint8_t> out) {
   int64_t copied = 0;
   auto piece = part.pieces.upper_bound(offset);
   if (piece == part.pieces.begin()) return 0;
@@ -91,11 +91,11 @@ int64_t TarScouts::copy(const Part& part, int64_t offset, std::span<uint8_t> out
   return copied;
 }
 
-void TarScouts::work() {
-  Place place;
-  while (const std::shared_ptr<Part> part = take(place)) {
+void TarPrefetchers::work() {
+  Position position;
+  while (const std::shared_ptr<Part> part = take(position)) {
     try {
-      scout(place, *part);
+      prefetch(position, *part);
     } catch (const NotWanted&) {
     } catch (const std::exception&) {
       // The scan will meet it, if it comes by there.
@@ -104,7 +104,7 @@ void TarScouts::work() {
   }
 }
 
-std::shared_ptr<TarScouts::Part> TarScouts::take(Place& place) {
+std::shared_ptr<TarPrefetchers::Part> TarPrefetchers::take(Position& position) {
   MutexLock lock(mutex_);
   while (!stopped_ && skip_to_a_part()) {
     if (memory_ + options_.part_bytes > options_.memory_bytes) {
@@ -112,16 +112,16 @@ std::shared_ptr<TarScouts::Part> TarScouts::take(Place& place) {
       continue;
     }
     memory_ += options_.part_bytes;
-    place = next_;
+    position = next_;
     ++next_.part;
     auto part = std::make_shared<Part>();
-    part->position = place.part * options_.part_bytes;
-    return parts_[place] = std::move(part);
+    part->position = position.part * options_.part_bytes;
+    return parts_[position] = std::move(part);
   }
   return nullptr;
 }
 
-bool TarScouts::skip_to_a_part() {
+bool TarPrefetchers::skip_to_a_part() {
   while (next_.tar < tars_.size()) {
     const Progress& progress = progress_[next_.tar];
     next_.part = std::max(next_.part, progress.scanned + 1);
@@ -132,13 +132,13 @@ bool TarScouts::skip_to_a_part() {
   return false;
 }
 
-void TarScouts::scout(const Place& place, Part& part) {
-  const ScoutedTar& tar = tars_[place.tar];
-  const int64_t begin = place.part * options_.part_bytes, end = begin + options_.part_bytes;
-  const int64_t first = begin == 0 ? 0 : find_header(place, part);
+void TarPrefetchers::prefetch(const Position& position, Part& part) {
+  const PrefetchedTar& tar = tars_[position.tar];
+  const int64_t begin = position.part * options_.part_bytes, end = begin + options_.part_bytes;
+  const int64_t first = begin == 0 ? 0 : find_header(position, part);
   if (first < 0) return;
   BlobReader blob(tar.name, tar.bytes, [&](int64_t offset, int64_t least, std::span<uint8_t> out) {
-    return read_for(place, part, offset, least, out);
+    return read_for(position, part, offset, least, out);
   });
   TarReader reader(blob, first);
   TarMember member;
@@ -152,15 +152,15 @@ void TarScouts::scout(const Place& place, Part& part) {
 }
 
 // Returns the offset of the first header in a part, or -1.
-int64_t TarScouts::find_header(const Place& place, Part& part) {
-  const ScoutedTar& tar = tars_[place.tar];
-  const int64_t begin = place.part * options_.part_bytes;
+int64_t TarPrefetchers::find_header(const Position& position, Part& part) {
+  const PrefetchedTar& tar = tars_[position.tar];
+  const int64_t begin = position.part * options_.part_bytes;
   const int64_t end = std::min({begin + kLongestSearch, begin + options_.part_bytes, tar.bytes});
   int64_t found = -1, at = begin;
   std::vector<uint8_t> piece;
   while (found < 0 && end - at >= kTarBlock) {
     check_wanted(part);
-    piece.resize(static_cast<size_t>(std::min(std::max(kFirstScoutPiece, at - begin), end - at)));
+    piece.resize(static_cast<size_t>(std::min(std::max(kFirstPrefetch, at - begin), end - at)));
     tar.read_at(at, std::ssize(piece), piece);
     for (int64_t k = 0; found < 0 && k + kTarBlock <= std::ssize(piece); k += kTarBlock) {
       if (is_tar_header(std::span(piece).subspan(static_cast<size_t>(k), kTarBlock))) {
@@ -170,36 +170,36 @@ int64_t TarScouts::find_header(const Place& place, Part& part) {
     at += std::ssize(piece);
   }
   const MutexLock lock(mutex_);
-  ++(found < 0 ? progress_[place.tar].not_found : progress_[place.tar].found);
+  ++(found < 0 ? progress_[position.tar].not_found : progress_[position.tar].found);
   return found;
 }
 
-int64_t TarScouts::read_for(const Place& place, Part& part, int64_t offset, int64_t least,
-                            std::span<uint8_t> out) {
+int64_t TarPrefetchers::read_for(const Position& position, Part& part, int64_t offset,
+                                 int64_t least, std::span<uint8_t> out) {
   check_wanted(part);
   // One part's pieces never come to more than the part, which is what they may take.
   const int64_t left = options_.part_bytes - part.piece_bytes;
   if (left < least) throw NotWanted();
   const auto wanted = out.first(static_cast<size_t>(std::min(left, std::ssize(out))));
-  const int64_t bytes = tars_[place.tar].read_at(offset, least, wanted);
+  const int64_t bytes = tars_[position.tar].read_at(offset, least, wanted);
   const MutexLock lock(mutex_);
   part.pieces[offset].assign(out.begin(), out.begin() + bytes);
   part.piece_bytes += bytes;
   return bytes;
 }
 
-void TarScouts::check_wanted(const Part& part) {
+void TarPrefetchers::check_wanted(const Part& part) {
   const MutexLock lock(mutex_);
   if (stopped_ || part.dropped) throw NotWanted();
 }
 
-void TarScouts::set_position(Part& part, int64_t offset) {
+void TarPrefetchers::set_position(Part& part, int64_t offset) {
   const MutexLock lock(mutex_);
   part.position = offset;
   part.changed.notify_all();
 }
 
-void TarScouts::finish(Part& part) {
+void TarPrefetchers::finish(Part& part) {
   const MutexLock lock(mutex_);
   part.done = true;
   part.changed.notify_all();

@@ -1,5 +1,5 @@
-// A prefix of a store as the place of blobs. Threads: const calls from any. Errors: StoreError, and
-// std::invalid_argument for an address that is none.
+// A prefix of a store as the location of blobs. Threads: const calls from any. Errors: StoreError,
+// and std::invalid_argument for an address that is none.
 #pragma once
 
 #include <sys/types.h>
@@ -10,17 +10,18 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/source/blob/blob_place.h"
+#include "pipeline/source/blob/blob_location.h"
 #include "pipeline/source/blob/object_states.h"
 #include "pipeline/store/object_reader.h"
 #include "staging/mutex.h"
 
 namespace stoker {
 
-class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<StoredPlace> {
+class StoredLocation final : public BlobLocation,
+                             public std::enable_shared_from_this<StoredLocation> {
  public:
-  StoredPlace(const StoreAddress& folder, const StoreOptions& options);
-  ~StoredPlace() override;  // in a process that was forked meanwhile it frees nothing
+  StoredLocation(const StoreAddress& folder, const StoreOptions& options);
+  ~StoredLocation() override;  // in a process that was forked meanwhile it frees nothing
 
   const std::string& root() const override { return root_; }
   BlobListing list(const std::string& folder) const override;
@@ -36,7 +37,7 @@ class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<
   std::string identity() const override { return root_ + store_->digest_of_queries(); }
   std::unique_ptr<Source> make_source(std::unique_ptr<BlobIndex> index) const override;
 
-  // Returns the object with a name, as it was when this place saw it first: a place sees one
+  // Returns the object with a name, as it was when this location saw it first: a location sees one
   // version of each object. Its key is in the store, not relative to the root. Throws if it is not
   // there.
   StoredObject object(const std::string& name) const;
@@ -72,9 +73,9 @@ class StoredPlace final : public BlobPlace, public std::enable_shared_from_this<
 };
 
 // `targets`: by the objects' addresses, all below this one.
-std::shared_ptr<const StoredPlace> stored_place(const std::string& address,
-                                                const StoreOptions& options,
-                                                const ObjectTargets& targets = {});
+std::shared_ptr<const StoredLocation> stored_location(const std::string& address,
+                                                      const StoreOptions& options,
+                                                      const ObjectTargets& targets = {});
 
 // Returns the addresses of the objects that a glob (fnmatch(3) with FNM_PATHNAME) stands for,
 // sorted.

@@ -1,4 +1,4 @@
-#include "pipeline/source/blob/stored_place.h"
+#include "pipeline/source/blob/stored_location.h"
 
 #include <fnmatch.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ std::string fixed_part(const std::string& pattern) {
 
 }  // namespace
 
-StoredPlace::StoredPlace(const StoreAddress& folder, const StoreOptions& options)
+StoredLocation::StoredLocation(const StoreAddress& folder, const StoreOptions& options)
     : store_(open_store(folder, options)),
       prefix_(with_slash(folder.key)),
       root_(without_slash(store_->address_of(folder.key))),
@@ -46,11 +46,11 @@ StoredPlace::StoredPlace(const StoreAddress& folder, const StoreOptions& options
 }
 
 // The reader keeps the store, whose client has no thread there.
-StoredPlace::~StoredPlace() {
+StoredLocation::~StoredLocation() {
   if (getpid() != process_) static_cast<void>(reader_.release());
 }
 
-BlobListing StoredPlace::list(const std::string& folder) const {
+BlobListing StoredLocation::list(const std::string& folder) const {
   const std::string prefix = with_slash(prefix_ + folder);
   BlobListing listing;
   for (const StoredObject& object : store_->list_folder(prefix)) {
@@ -68,8 +68,8 @@ BlobListing StoredPlace::list(const std::string& folder) const {
   return listing;
 }
 
-bool StoredPlace::has_file(const std::string& folder,
-                           const std::function<bool(const std::string& name)>& wanted) const {
+bool StoredLocation::has_file(const std::string& folder,
+                              const std::function<bool(const std::string& name)>& wanted) const {
   const std::string prefix = with_slash(prefix_ + folder);
   bool found = false;
   store_->scan(prefix, [&](const StoredObject& object) {
@@ -80,7 +80,7 @@ bool StoredPlace::has_file(const std::string& folder,
   return found;
 }
 
-std::vector<StoredObject> StoredPlace::look_up(const std::vector<std::string>& names) const {
+std::vector<StoredObject> StoredLocation::look_up(const std::vector<std::string>& names) const {
   std::vector<StoredObject> objects(names.size());
   const auto count = static_cast<int64_t>(names.size());
   const auto one = [&](int, int64_t i) {
@@ -102,7 +102,7 @@ std::vector<StoredObject> StoredPlace::look_up(const std::vector<std::string>& n
   return objects;
 }
 
-std::vector<std::string> StoredPlace::missing(const std::vector<std::string>& names) const {
+std::vector<std::string> StoredLocation::missing(const std::vector<std::string>& names) const {
   const std::vector<StoredObject> objects = look_up(names);
   std::vector<std::string> missing;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -111,7 +111,7 @@ std::vector<std::string> StoredPlace::missing(const std::vector<std::string>& na
   return missing;
 }
 
-std::vector<FileStamp> StoredPlace::stamps(const std::vector<std::string>& names) const {
+std::vector<FileStamp> StoredLocation::stamps(const std::vector<std::string>& names) const {
   const std::vector<StoredObject> objects = look_up(names);
   std::vector<FileStamp> stamps;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -121,7 +121,7 @@ std::vector<FileStamp> StoredPlace::stamps(const std::vector<std::string>& names
   return stamps;
 }
 
-int64_t StoredPlace::bytes_of(const std::string& name) const {
+int64_t StoredLocation::bytes_of(const std::string& name) const {
   try {
     return look_up({name}).front().bytes;
   } catch (const StoreForbidden&) {
@@ -132,26 +132,26 @@ int64_t StoredPlace::bytes_of(const std::string& name) const {
   }
 }
 
-StoredObject StoredPlace::object(const std::string& name) const {
+StoredObject StoredLocation::object(const std::string& name) const {
   StoredObject object = look_up({name}).front();
   if (object.bytes < 0) throw StoreError(path_of(name) + ": no such object");
   return object;
 }
 
-std::unique_ptr<BlobReader> StoredPlace::open(const std::string& name) const {
+std::unique_ptr<BlobReader> StoredLocation::open(const std::string& name) const {
   return std::make_unique<BlobReader>(path_of(name), object(name).bytes, read_at(name));
 }
 
-ReadAt StoredPlace::read_at(const std::string& name) const {
+ReadAt StoredLocation::read_at(const std::string& name) const {
   return [this, found = object(name)](int64_t offset, int64_t, std::span<uint8_t> out) {
     if (!out.empty()) reader_->read_now(found, offset, out, cancelled_);
     return std::ssize(out);
   };
 }
 
-int StoredPlace::scans_at_once() const { return kWaiting; }
+int StoredLocation::scans_at_once() const { return kWaiting; }
 
-std::unique_ptr<Source> StoredPlace::make_source(std::unique_ptr<BlobIndex> index) const {
+std::unique_ptr<Source> StoredLocation::make_source(std::unique_ptr<BlobIndex> index) const {
   const std::vector<StoredObject> blobs = look_up(index->table().blobs);
   ObjectStates files = files_of(*index);
   const auto key_of_listed = [self = shared_from_this()](const std::string& path) {
@@ -161,7 +161,7 @@ std::unique_ptr<Source> StoredPlace::make_source(std::unique_ptr<BlobIndex> inde
                                         key_of_listed, store_, options_);
 }
 
-ObjectStates StoredPlace::files_of(const BlobIndex& index) const {
+ObjectStates StoredLocation::files_of(const BlobIndex& index) const {
   ObjectStates files;
   const BlobIndex::Found first = index.find(0);
   if (first.segment == nullptr || first.entry.storage() != BlobStorage::file) return files;
@@ -183,7 +183,7 @@ ObjectStates StoredPlace::files_of(const BlobIndex& index) const {
                    " are missing");
 }
 
-std::string StoredPlace::name_of_listed(const std::string& path) const {
+std::string StoredLocation::name_of_listed(const std::string& path) const {
   const std::string name = std::filesystem::path(path).lexically_normal().generic_string();
   if (name.starts_with('/') || name == ".." || name.starts_with("../") || is_store_address(path)) {
     throw StoreError(root_ + ": its list names " + path +
@@ -192,7 +192,8 @@ std::string StoredPlace::name_of_listed(const std::string& path) const {
   return kind_ == StoreAddress::Kind::http ? percent_encode(name, Slash::keep) : name;
 }
 
-std::vector<StoredObject> StoredPlace::look_up_many(const std::vector<std::string>& names) const {
+std::vector<StoredObject> StoredLocation::look_up_many(
+    const std::vector<std::string>& names) const {
   // A page of a list has a thousand objects, and is one request, as one that is looked up is.
   constexpr size_t kWorthAList = 1'000;
   if (names.size() < kWorthAList || kind_ == StoreAddress::Kind::http) return look_up(names);
@@ -210,7 +211,7 @@ std::vector<StoredObject> StoredPlace::look_up_many(const std::vector<std::strin
   return objects;
 }
 
-void StoredPlace::each_object(
+void StoredLocation::each_object(
     const std::string& prefix,
     const std::function<bool(std::string_view name, const StoredObject&)>& found) const {
   store_->scan(prefix_ + prefix, [&](const StoredObject& object) {
@@ -218,15 +219,15 @@ void StoredPlace::each_object(
   });
 }
 
-std::shared_ptr<const StoredPlace> stored_place(const std::string& address,
-                                                const StoreOptions& options,
-                                                const ObjectTargets& targets) {
+std::shared_ptr<const StoredLocation> stored_location(const std::string& address,
+                                                      const StoreOptions& options,
+                                                      const ObjectTargets& targets) {
   StoreAddress folder = parse_address(address);
   for (const auto& [object, target] : targets) {
-    // As key_of() makes it of the object's name in this place.
+    // As key_of() makes it of the object's name in this location.
     folder.targets[with_slash(folder.key) + object.substr(address.size() + 1)] = target;
   }
-  return std::make_shared<StoredPlace>(folder, options);
+  return std::make_shared<StoredLocation>(folder, options);
 }
 
 std::vector<std::string> stored_matches(const std::string& pattern, const StoreOptions& options) {

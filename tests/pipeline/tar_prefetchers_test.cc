@@ -1,6 +1,6 @@
-// Scouts read a tar's headers before its scan: whatever they do, a scan finds what it finds without
-// them, and asks the store less itself.
-#include "pipeline/source/blob/tar_scouts.h"
+// Prefetchers read a tar's headers before its scan: whatever they do, a scan finds what it finds
+// without them, and asks the store less itself.
+#include "pipeline/source/blob/tar_prefetchers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,24 +49,24 @@ class FarTar {
  public:
   explicit FarTar(std::string bytes) : bytes_(std::move(bytes)) {}
 
-  // Scouts wait here before each read; the scan's thread does not.
-  std::function<void(int64_t offset)> before_scouts_read = [](int64_t) {};
-  std::atomic<int64_t> scout_reads = 0, scan_reads = 0, scan_bytes = 0;
+  // Prefetchers wait here before each read; the scan's thread does not.
+  std::function<void(int64_t offset)> before_prefetch = [](int64_t) {};
+  std::atomic<int64_t> prefetch_reads = 0, scan_reads = 0, scan_bytes = 0;
 
-  ScoutedTar scouted() {
+  PrefetchedTar prefetched() {
     return {"a.tar", std::ssize(bytes_),
             [this](int64_t offset, int64_t least, std::span<uint8_t> out) {
               return read(offset, least, out);
             }};
   }
-  std::string scan(TarScouts& scouts, size_t tar, const FieldChoice& fields = {}) {
+  std::string scan(TarPrefetchers& prefetchers, size_t tar, const FieldChoice& fields = {}) {
     scan_thread_ = std::this_thread::get_id();
     BlobReader blob("a.tar", std::ssize(bytes_),
                     [&](int64_t offset, int64_t least, std::span<uint8_t> out) {
-                      return scouts.read(tar, offset, least, out);
+                      return prefetchers.read(tar, offset, least, out);
                     });
     std::string text = scan_text(blob, fields);
-    scouts.end(tar);
+    prefetchers.end(tar);
     return text;
   }
   const std::string& bytes() const { return bytes_; }
@@ -77,8 +77,8 @@ class FarTar {
       ++scan_reads;
       scan_bytes += std::ssize(out);
     } else {
-      before_scouts_read(offset);
-      ++scout_reads;
+      before_prefetch(offset);
+      ++prefetch_reads;
     }
     EXPECT_LE(least, std::ssize(out));
     EXPECT_LE(offset + std::ssize(out), std::ssize(bytes_));
@@ -90,11 +90,11 @@ class FarTar {
   std::atomic<std::thread::id> scan_thread_;
 };
 
-std::string with_scouts(const std::string& bytes, const TarScouts::Options& options,
-                        const FieldChoice& fields = {}) {
+std::string with_prefetchers(const std::string& bytes, const TarPrefetchers::Options& options,
+                             const FieldChoice& fields = {}) {
   FarTar tar(bytes);
-  TarScouts scouts({tar.scouted()}, options);
-  return tar.scan(scouts, 0, fields);
+  TarPrefetchers prefetchers({tar.prefetched()}, options);
+  return tar.scan(prefetchers, 0, fields);
 }
 
 std::string random_text(std::mt19937& random, size_t bytes) {
@@ -133,7 +133,7 @@ std::string random_tar(std::mt19937& random, int samples) {
   return tar + tar_end();
 }
 
-TEST(TarScouts, AScanFindsWhatItFindsAlone) {
+TEST(TarPrefetchers, AScanFindsWhatItFindsAlone) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     std::string tar = random_tar(random, 1 + static_cast<int>(random() % 60));
@@ -154,17 +154,17 @@ TEST(TarScouts, AScanFindsWhatItFindsAlone) {
     for (const FieldChoice& fields : {FieldChoice{}, FieldChoice{"", "json:a"}}) {
       const std::string expected = scan_alone(tar, fields);
       for (const int64_t part : {512L, 4096L, 65536L, 4 * kMiB}) {
-        const TarScouts::Options options{
-            .scouts = 1 + static_cast<int>(random() % 5),
+        const TarPrefetchers::Options options{
+            .prefetchers = 1 + static_cast<int>(random() % 5),
             .part_bytes = part,
             .memory_bytes = part * (1 + static_cast<int64_t>(random() % 4))};
-        EXPECT_EQ(with_scouts(tar, options, fields), expected) << seed << " " << part;
+        EXPECT_EQ(with_prefetchers(tar, options, fields), expected) << seed << " " << part;
       }
     }
   }
 }
 
-TEST(TarScouts, OldHeadersWithoutAMagicAreTheScansOwn) {
+TEST(TarPrefetchers, OldHeadersWithoutAMagicAreTheScansOwn) {
   std::string tar;
   for (int i = 0; i < 100; ++i) {
     const std::string content(20'000, 'i');
@@ -175,7 +175,7 @@ TEST(TarScouts, OldHeadersWithoutAMagicAreTheScansOwn) {
     tar += tar_header(header) + tar_data(content);
   }
   tar += tar_end();
-  EXPECT_EQ(with_scouts(tar, {.scouts = 3, .part_bytes = 65536}), scan_alone(tar));
+  EXPECT_EQ(with_prefetchers(tar, {.prefetchers = 3, .part_bytes = 65536}), scan_alone(tar));
 }
 
 std::string plain_tar(int samples, size_t bytes) {
@@ -210,90 +210,92 @@ class Gate {
   std::set<std::thread::id> came_;
 };
 
-// Every part is a scout's before the scan begins: then it asks for nothing.
-TEST(TarScouts, TheScanAsksForNothingThatScoutsHaveRead) {
+// Every part is a prefetcher's before the scan begins: then it asks for nothing.
+TEST(TarPrefetchers, TheScanAsksForNothingThatPrefetchersHaveRead) {
   FarTar tar(plain_tar(200, 50'000));
   constexpr int64_t kPart = kMiB;
   const auto parts = static_cast<int>(std::ssize(tar.bytes()) / kPart + 1);
   ASSERT_GE(parts, 10);
   Gate gate(static_cast<size_t>(parts));
-  tar.before_scouts_read = [&](int64_t) { gate.pass(); };
-  TarScouts scouts({tar.scouted()}, {.scouts = parts, .part_bytes = kPart});
+  tar.before_prefetch = [&](int64_t) { gate.pass(); };
+  TarPrefetchers prefetchers({tar.prefetched()}, {.prefetchers = parts, .part_bytes = kPart});
   gate.wait();
-  EXPECT_EQ(tar.scan(scouts, 0), scan_alone(tar.bytes()));
+  EXPECT_EQ(tar.scan(prefetchers, 0), scan_alone(tar.bytes()));
   EXPECT_EQ(tar.scan_reads, 0);
   // One for each sample, and one or two to find the first header of a part.
-  EXPECT_LE(tar.scout_reads, 200 + 3 * parts);
+  EXPECT_LE(tar.prefetch_reads, 200 + 3 * parts);
 }
 
-TEST(TarScouts, MembersWithoutGapsAreReadOnce) {
+TEST(TarPrefetchers, MembersWithoutGapsAreReadOnce) {
   FarTar tar(plain_tar(3000, 300));
   constexpr int64_t kPart = kMiB;
   const auto parts = static_cast<int>(std::ssize(tar.bytes()) / kPart + 1);
   Gate gate(static_cast<size_t>(parts));
-  tar.before_scouts_read = [&](int64_t) { gate.pass(); };
-  TarScouts scouts({tar.scouted()}, {.scouts = parts, .part_bytes = kPart});
+  tar.before_prefetch = [&](int64_t) { gate.pass(); };
+  TarPrefetchers prefetchers({tar.prefetched()}, {.prefetchers = parts, .part_bytes = kPart});
   gate.wait();
-  EXPECT_EQ(tar.scan(scouts, 0), scan_alone(tar.bytes()));
+  EXPECT_EQ(tar.scan(prefetchers, 0), scan_alone(tar.bytes()));
   // Where the memory of a part ends, the scan reads the rest of it itself.
   EXPECT_LT(tar.scan_bytes, std::ssize(tar.bytes()) / 2) << tar.scan_reads;
-  EXPECT_LE(tar.scout_reads, 12 * parts);
+  EXPECT_LE(tar.prefetch_reads, 12 * parts);
 }
 
-TEST(TarScouts, NoMoreIsReadAheadThanTheMemoryHolds) {
+TEST(TarPrefetchers, NoMoreIsReadAheadThanTheMemoryHolds) {
   // Parts that are being read have all of their memory.
   constexpr int64_t kPart = 65536;
   FarTar tar(plain_tar(100, 50'000));
   std::atomic<int64_t> most = 0, under_way = 0;
-  tar.before_scouts_read = [&](int64_t) {
+  tar.before_prefetch = [&](int64_t) {
     const int64_t now = ++under_way;
     for (int64_t seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
     }
     std::this_thread::yield();
     --under_way;
   };
-  TarScouts scouts({tar.scouted()}, {.scouts = 8, .part_bytes = kPart, .memory_bytes = 2 * kPart});
-  EXPECT_EQ(tar.scan(scouts, 0), scan_alone(tar.bytes()));
+  TarPrefetchers prefetchers({tar.prefetched()},
+                             {.prefetchers = 8, .part_bytes = kPart, .memory_bytes = 2 * kPart});
+  EXPECT_EQ(tar.scan(prefetchers, 0), scan_alone(tar.bytes()));
   EXPECT_LE(most, 2);
 }
 
-// One scout goes through the parts in their order: when it is at the second tar, it has done with
-// the first.
-TEST(TarScouts, LargeMembersAreNotSearchedThrough) {
+// One prefetcher goes through the parts in their order: when it is at the second tar, it has done
+// with the first.
+TEST(TarPrefetchers, LargeMembersAreNotSearchedThrough) {
   FarTar tar(plain_tar(12, 5 * kMiB)), next(plain_tar(1, 100));
   Gate comes(1);
-  next.before_scouts_read = [&](int64_t) { comes.pass(); };
-  TarScouts scouts({tar.scouted(), next.scouted()}, {.scouts = 1, .part_bytes = kMiB});
+  next.before_prefetch = [&](int64_t) { comes.pass(); };
+  TarPrefetchers prefetchers({tar.prefetched(), next.prefetched()},
+                             {.prefetchers = 1, .part_bytes = kMiB});
   comes.wait();
   // Two searches in vain, of five pieces each, and the headers that are there by chance.
-  EXPECT_LE(tar.scout_reads, 30);
-  EXPECT_EQ(tar.scan(scouts, 0), scan_alone(tar.bytes()));
+  EXPECT_LE(tar.prefetch_reads, 30);
+  EXPECT_EQ(tar.scan(prefetchers, 0), scan_alone(tar.bytes()));
 }
 
-TEST(TarScouts, ErrorsOfScoutsAreNotTheScans) {
+TEST(TarPrefetchers, ErrorsOfPrefetchersAreNotTheScans) {
   FarTar tar(plain_tar(100, 50'000));
   std::atomic<int> reads = 0;
-  tar.before_scouts_read = [&](int64_t) {
+  tar.before_prefetch = [&](int64_t) {
     if (++reads % 3 == 0) throw std::runtime_error("no answer");
   };
-  TarScouts scouts({tar.scouted()}, {.scouts = 4, .part_bytes = 256 << 10});
-  EXPECT_EQ(tar.scan(scouts, 0), scan_alone(tar.bytes()));
+  TarPrefetchers prefetchers({tar.prefetched()}, {.prefetchers = 4, .part_bytes = 256 << 10});
+  EXPECT_EQ(tar.scan(prefetchers, 0), scan_alone(tar.bytes()));
 }
 
-// A scan whose part is a scout's, which hangs, goes on when everything is stopped.
-TEST(TarScouts, StopWakesAScanThatWaits) {
+// A scan whose part is a prefetcher's, which hangs, goes on when everything is stopped.
+TEST(TarPrefetchers, StopWakesAScanThatWaits) {
   FarTar tar(plain_tar(20, 50'000));
   Gate comes(1), goes(2);
-  tar.before_scouts_read = [&](int64_t) {
+  tar.before_prefetch = [&](int64_t) {
     comes.pass();
     goes.pass();
   };
-  auto scouts =
-      std::make_unique<TarScouts>(std::vector{tar.scouted()}, TarScouts::Options{.scouts = 1});
+  auto prefetchers = std::make_unique<TarPrefetchers>(std::vector{tar.prefetched()},
+                                                      TarPrefetchers::Options{.prefetchers = 1});
   comes.wait();
   std::string found;
-  std::thread scan([&] { found = tar.scan(*scouts, 0); });
-  scouts->stop();
+  std::thread scan([&] { found = tar.scan(*prefetchers, 0); });
+  prefetchers->stop();
   scan.join();
   EXPECT_EQ(found, scan_alone(tar.bytes()));
   EXPECT_GT(tar.scan_reads, 0);
@@ -301,21 +303,22 @@ TEST(TarScouts, StopWakesAScanThatWaits) {
 }
 
 // Tars one after the other, each with a scan of its own, and more parts than memory.
-TEST(TarScouts, ManyTarsShareScoutsAndMemory) {
+TEST(TarPrefetchers, ManyTarsSharePrefetchersAndMemory) {
   std::vector<std::unique_ptr<FarTar>> tars;
-  std::vector<ScoutedTar> scouted;
+  std::vector<PrefetchedTar> prefetched;
   for (int i = 0; i < 12; ++i) {
     std::mt19937 random(100 + static_cast<unsigned>(i));
     tars.push_back(std::make_unique<FarTar>(random_tar(random, 40)));
-    scouted.push_back(tars.back()->scouted());
+    prefetched.push_back(tars.back()->prefetched());
   }
-  TarScouts scouts(scouted, {.scouts = 4, .part_bytes = 65536, .memory_bytes = 5 * 65536});
+  TarPrefetchers prefetchers(prefetched,
+                             {.prefetchers = 4, .part_bytes = 65536, .memory_bytes = 5 * 65536});
   std::atomic<size_t> next = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
       for (size_t tar = next++; tar < tars.size(); tar = next++) {
-        EXPECT_EQ(tars[tar]->scan(scouts, tar), scan_alone(tars[tar]->bytes())) << tar;
+        EXPECT_EQ(tars[tar]->scan(prefetchers, tar), scan_alone(tars[tar]->bytes())) << tar;
       }
     });
   }

@@ -1,4 +1,4 @@
-// The two kinds of DecodedPlaces.
+// The two kinds of DecodedSlots.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace {
 
 constexpr int64_t kPlaceSealsAtOnce = 8 << 10;
 
-class MemoryPlaces final : public DecodedPlaces {
+class MemorySlots final : public DecodedSlots {
  public:
-  MemoryPlaces(int64_t places, int64_t place_bytes)
+  MemorySlots(int64_t places, int64_t place_bytes)
       : place_bytes_(static_cast<size_t>(place_bytes)),
         bytes_(static_cast<size_t>(places) * place_bytes_),
         states_(static_cast<size_t>(places)) {
@@ -29,7 +29,7 @@ class MemoryPlaces final : public DecodedPlaces {
     }
     memory_ = static_cast<uint8_t*>(memory);
   }
-  ~MemoryPlaces() override {
+  ~MemorySlots() override {
     if (memory_ != nullptr) munmap(memory_, bytes_);
   }
 
@@ -74,10 +74,10 @@ class MemoryPlaces final : public DecodedPlaces {
   std::vector<std::atomic<uint8_t>> states_;
 };
 
-class DiskPlaces final : public DecodedPlaces {
+class DiskSlots final : public DecodedSlots {
  public:
-  DiskPlaces(const std::string& folder, const std::string& about, int64_t places,
-             int64_t place_bytes)
+  DiskSlots(const std::string& folder, const std::string& about, int64_t places,
+            int64_t place_bytes)
       : files_(folder, about), place_bytes_(place_bytes) {
     std::vector<uint64_t> seals(kPlaceSealsAtOnce);
     for (int64_t first = 0; first < places; first += kPlaceSealsAtOnce) {
@@ -118,13 +118,13 @@ class DiskPlaces final : public DecodedPlaces {
 
 }  // namespace
 
-std::unique_ptr<DecodedPlaces> places_in_memory(int64_t places, int64_t bytes) {
-  return std::make_unique<MemoryPlaces>(places, bytes);
+std::unique_ptr<DecodedSlots> slots_in_memory(int64_t places, int64_t bytes) {
+  return std::make_unique<MemorySlots>(places, bytes);
 }
 
-std::unique_ptr<DecodedPlaces> places_on_disk(const std::string& folder, const std::string& about,
-                                              int64_t places, int64_t bytes) {
-  return std::make_unique<DiskPlaces>(folder, about, places, bytes);
+std::unique_ptr<DecodedSlots> slots_on_disk(const std::string& folder, const std::string& about,
+                                            int64_t places, int64_t bytes) {
+  return std::make_unique<DiskSlots>(folder, about, places, bytes);
 }
 
 }  // namespace stoker

@@ -1,7 +1,7 @@
-// Where the blobs of a data set are: a folder of this machine (local_place.h), or a prefix in a
-// store (stored_place.h). Names are relative to its root, with "/" between folders. Owner: shared.
-// Threads: const calls from any. Errors: std::runtime_error with the path and the reason (of a
-// store: StoreError).
+// Where the blobs of a data set are: a folder of this machine (local_location.h), or a prefix in a
+// store (stored_location.h). Names are relative to its root, with "/" between folders. Owner:
+// shared. Threads: const calls from any. Errors: std::runtime_error with the path and the reason
+// (of a store: StoreError).
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct BlobListing {
   std::vector<std::string> files, folders;
 };
 
-class BlobPlace {
+class BlobLocation {
  public:
-  virtual ~BlobPlace() = default;
+  virtual ~BlobLocation() = default;
   virtual const std::string& root() const = 0;  // a folder's path, or "s3://bucket/prefix"
   // For messages, and for what opens local files: the root, "/" and the name; "": the root.
   std::string path_of(const std::string& name) const;
@@ -47,9 +47,9 @@ class BlobPlace {
   std::string read_whole(const std::string& name) const;
   // How many blobs to scan at once for their samples: the scans wait for storage most of the time.
   virtual int scans_at_once() const = 0;
-  // Tells this place from others in the key of an index: the same for all ways to write a path.
+  // Tells this location from others in the key of an index: the same for all ways to write a path.
   virtual std::string identity() const = 0;
-  // Returns the source of the samples that an index of blobs at this place has.
+  // Returns the source of the samples that an index of blobs at this location has.
   virtual std::unique_ptr<Source> make_source(std::unique_ptr<BlobIndex> index) const = 0;
 };
 
