@@ -123,13 +123,13 @@ struct Loader::Impl {
     graph = std::make_unique<FeedGraph>(
         filler, each_ring,
         // One worker is there for the rows that others gave up.
-        FeedGraphOptions{.workers = std::max(workers, 1),
-                         .spare_workers = spare_workers,
-                         .io_threads = files ? options.feed.io_threads : 0,
-                         .first_step = first_batch,
-                         .end_step = end_batch,
-                         .remote = remote.get(),
-                         .shared = shared.get()});
+        FeedGraphOptions{
+            .workers = std::max(workers, 1),
+            .spare_workers = spare_workers,
+            .io_threads = files ? options.feed.io_threads : 0,
+            .first_step = first_batch,
+            .end_step = end_batch,
+            .exchange = remote ? static_cast<RowExchange*>(remote.get()) : shared.get()});
   }
 
   ~Impl() { stop(nullptr); }

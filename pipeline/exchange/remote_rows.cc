@@ -213,7 +213,7 @@ void RemoteRows::open(Feed& feed, int rows_per_ticket) {
   feed_ = &feed;
 }
 
-void RemoteRows::put(const RowRange& batch) {
+bool RemoteRows::put(const RowRange& batch) {
   {
     MutexLock lock(mutex_);
     shelve(batch);
@@ -221,23 +221,25 @@ void RemoteRows::put(const RowRange& batch) {
     if (!options_.is_all_remote) ask_here(tickets_of(batch.rows));
   }
   changed_.notify_all();
-}
-
-bool RemoteRows::take_here(RowRange& range) {
-  MutexLock lock(mutex_);
-  --asked_here_;
-  if (shelf_.empty()) return false;
-  const auto [place, rows] = *shelf_.begin();
-  const auto [step, device, first] = place;
-  range = {step, device, first, std::min(rows, rows_per_ticket_)};
-  shelf_.erase(shelf_.begin());
-  shelf_rows_ -= rows;
-  shelf_tickets_ -= tickets_of(rows);
-  if (range.rows < rows) shelve({step, device, first + range.rows, rows - range.rows});
   return true;
 }
 
-void RemoteRows::batch_is_complete() {
+RowExchange::Turn RemoteRows::turn(FillTicket& ticket) {
+  if (ticket.rows > 0) return Turn::ours;
+  MutexLock lock(mutex_);
+  --asked_here_;
+  if (shelf_.empty()) return Turn::none;
+  const auto [place, rows] = *shelf_.begin();
+  const auto [step, device, first] = place;
+  ticket = {step, device, first, std::min(rows, rows_per_ticket_), ticket.unit};
+  shelf_.erase(shelf_.begin());
+  shelf_rows_ -= rows;
+  shelf_tickets_ -= tickets_of(rows);
+  if (ticket.rows < rows) shelve({step, device, first + ticket.rows, rows - ticket.rows});
+  return Turn::ours;
+}
+
+void RemoteRows::batch_is_complete(const BatchPosition&) {
   MutexLock lock(mutex_);
   --incomplete_;
 }

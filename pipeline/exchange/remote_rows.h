@@ -3,7 +3,7 @@
 // into the feed's slab. The feed's own workers take rows from the near end of the ring's window,
 // claims are from its far end:
 //
-//   driver: put(step) -> rows that nobody has begun -> take_here()  first rows: the own workers
+//   driver: put(step) -> rows that nobody has begun -> turn()       first rows: the own workers
 //                                 ^                 -> claim()      last rows: outside
 //                                 |                        |
 //                                 +---- give_up() ---------+-> deliver() -> slab
@@ -34,7 +34,7 @@
 #include <tuple>
 #include <vector>
 
-#include "pipeline/exchange/row_message.h"
+#include "pipeline/exchange/row_exchange.h"
 #include "pipeline/loader_types.h"
 #include "staging/batch_layout.h"
 #include "staging/mutex.h"
@@ -63,7 +63,7 @@ int64_t tickets_of_claim(int64_t tickets, double wanted, int64_t most);
 // Returns how many of the rows that nobody began are left to the own workers.
 int64_t rows_kept_here(const RemotePace& pace);
 
-class RemoteRows {
+class RemoteRows final : public RowExchange {
  public:
   struct Options {
     uint64_t fingerprint = 0;  // rows_fingerprint()
@@ -72,19 +72,6 @@ class RemoteRows {
     // The own workers fill only what was given up.
     bool is_all_remote = false;
     double least_patience_s = 1;  // a claim is not late before
-  };
-  // The feed behind it.
-  class Feed {
-   public:
-    virtual ~Feed() = default;
-    // Takes over the rows. They were put, and are nobody else's.
-    virtual void store(const RowRange& range, const Slab& made,
-                       const std::vector<BadSample>& bad) noexcept = 0;
-    // Lets the own workers call take_here() so often; called by one thread at a time, with a lock
-    // held.
-    virtual void ask_here(int times) noexcept = 0;
-    virtual void fail(std::exception_ptr error) noexcept = 0;
-    virtual double local_rows_per_s() const = 0;
   };
 
   explicit RemoteRows(const Options& options);
@@ -114,17 +101,19 @@ class RemoteRows {
 
   // For the feed.
 
-  // `rows_per_ticket`: the largest part that take_here() gives.
-  void open(Feed& feed, int rows_per_ticket);
-  // Offers all rows of one device's batch, here (Feed::ask_here()) and elsewhere.
-  void put(const RowRange& batch);
-  // Sets `range` to the first rows that nobody has begun. Returns false if there are none.
-  bool take_here(RowRange& range);
-  void batch_is_complete();
-  void stop() noexcept;  // nothing is claimed any more
-  // Ends everything outside: waits for the calls that use the feed, refuses all later ones, and
-  // returns the rows that were put and neither taken nor stored.
-  std::vector<RowRange> close();
+  void open(Feed& feed, int rows_per_ticket) override;
+  bool put(const RowRange& batch) override;
+  // Gives a ticket without rows the first ones that nobody has begun.
+  Turn turn(FillTicket& ticket) override;
+  int fill(FillTicket ticket, RowWorker& worker, Slab&, Feed& feed) override {
+    return feed.fill_rows(ticket, worker);
+  }
+  void release(const FillTicket&) override {}
+  void batch_is_complete(const BatchPosition& position) override;
+  void stop() noexcept override;
+  // Waits for the calls that use the feed, refuses all later ones, and returns the rows that were
+  // put and neither taken nor stored.
+  std::vector<RowRange> close() override;
 
  private:
   // Places in the window, in the order in which rows are needed.
@@ -153,7 +142,7 @@ class RemoteRows {
   std::map<Place, int32_t> shelf_ GUARDED_BY(mutex_);  // rows from there on that nobody began
   int64_t shelf_rows_ GUARDED_BY(mutex_) = 0;
   int64_t shelf_tickets_ GUARDED_BY(mutex_) = 0;
-  int64_t asked_here_ GUARDED_BY(mutex_) = 0;  // calls of take_here() that are to come
+  int64_t asked_here_ GUARDED_BY(mutex_) = 0;  // calls of turn() that are to come
   std::map<int64_t, Outside> outside_ GUARDED_BY(mutex_);
   int64_t next_number_ GUARDED_BY(mutex_) = 0;
   int incomplete_ GUARDED_BY(mutex_) = 0;  // batches that were put and are not complete

@@ -94,6 +94,19 @@ NextSample SharedFiller::next_ahead(RowRange& range) {
   return next;
 }
 
+void SharedFiller::open(Feed& feed, int) {
+  busy_.emplace(rows_, feed, [this](FillTicket& ticket, int64_t waited_ns) {
+    const auto [found, word] = look(ticket.range(), waited_ns);
+    if (found == SharedRows::Found::ours) ticket.claim = word;
+    return found == SharedRows::Found::busy;
+  });
+}
+
+std::vector<RowRange> SharedFiller::close() {
+  if (busy_) busy_->close();
+  return {};
+}
+
 SharedRows::Look SharedFiller::look(const RowRange& range, int64_t waited_ns) {
   const BlockPosition block = block_of(range);
   const bool is_fetched = ahead_ && ahead_->is_announced(block);
@@ -102,6 +115,50 @@ SharedRows::Look SharedFiller::look(const RowRange& range, int64_t waited_ns) {
       look.found == SharedRows::Found::ours || look.found == SharedRows::Found::alone;
   if (ahead_ && is_to_be_read) ahead_->will_read(block);
   return look;
+}
+
+RowExchange::Turn SharedFiller::turn(FillTicket& ticket) {
+  const auto [found, word] = look(ticket.range());
+  if (found == SharedRows::Found::done) return Turn::done;
+  if (found == SharedRows::Found::busy) {
+    wait(ticket);
+    return Turn::others;
+  }
+  if (found == SharedRows::Found::ours) ticket.claim = word;
+  return Turn::ours;
+}
+
+void SharedFiller::wait(FillTicket ticket) {
+  ticket.unit = -1;  // whoever called gives it back
+  busy_->add(ticket);
+}
+
+// All or none of the rows, because their samples are in memory together.
+int SharedFiller::fill(FillTicket ticket, RowWorker& worker, Slab& slab, Feed& feed) {
+  while (ticket.claim == 0 && ticket.unit < 0) {
+    const auto [found, word] = look(ticket.range());
+    if (found == SharedRows::Found::done) {
+      if (take(worker, slab, ticket.range(), word)) return ticket.rows;
+    } else if (found == SharedRows::Found::busy) {
+      wait(ticket);
+      return 0;
+    } else if (found == SharedRows::Found::ours) {
+      ticket.claim = word;
+    } else {
+      break;
+    }
+  }
+  if (ticket.claim == 0) {
+    const int done = feed.fill_rows(ticket, worker);
+    alone_.fetch_add(done, std::memory_order_relaxed);
+    return done;
+  }
+  const auto fill = [&](Slab& made, const BatchPosition& position) {
+    return feed.fill_made(ticket, worker, made, position);
+  };
+  if (give(worker, slab, ticket.range(), ticket.claim, fill)) return ticket.rows;
+  ticket.claim = 0;  // an I/O thread looks for it again
+  return feed.read(ticket) ? 0 : ticket.rows;
 }
 
 void SharedFiller::batch_is_complete(const BatchPosition& position) {
@@ -140,8 +197,9 @@ bool SharedFiller::take(RowWorker& worker, Slab& slab, const RowRange& range, ui
   return true;
 }
 
-bool SharedFiller::fill(RowWorker& worker, Slab& slab, const RowRange& range, uint64_t word,
+bool SharedFiller::give(RowWorker& worker, Slab& slab, const RowRange& range, uint64_t word,
                         const Fill& fill) {
+  const BlockPosition block = block_of(range);
   std::vector<BadSample> bad;
   Slab made;
   try {
@@ -151,20 +209,15 @@ bool SharedFiller::fill(RowWorker& worker, Slab& slab, const RowRange& range, ui
     BatchPosition position = filler_.position(range.step, range.device);
     position.first_row = range.first_row;
     filler_.plan(made, position, 0, range.rows);
-    if (!fill(worker, made, position)) {
-      release(range, word);
+    if (!fill(made, position)) {
+      rows_.release(block, word);
       return false;
     }
-    if (!bad.empty()) {
-      rows_.decline(block_of(range), word);
-      count_alone(range.rows);
-    } else if (rows_.give(block_of(range), word, rows)) {
-      given_.fetch_add(range.rows, std::memory_order_relaxed);
-    } else {
-      count_alone(range.rows);
-    }
+    if (!bad.empty()) rows_.decline(block, word);
+    const bool is_given = bad.empty() && rows_.give(block, word, rows);
+    (is_given ? given_ : alone_).fetch_add(range.rows, std::memory_order_relaxed);
   } catch (...) {
-    release(range, word);
+    rows_.release(block, word);
     throw;
   }
   filler_.take(slab, range.first_row, range.rows, made, bad);
@@ -180,17 +233,16 @@ bool SharedFiller::fill_block(RowWorker& worker, Slab& slab, const RowRange& ran
         if (take(worker, slab, range, word)) return true;
         continue;
       case SharedRows::Found::ours:
-        return fill(worker, slab, range, word,
-                    [this, &range](RowWorker& by, Slab& made, const BatchPosition& position) {
-                      filler_.fill(by, made, position, 0, range.rows);
-                      return true;
-                    });
+        return give(worker, slab, range, word, [&](Slab& made, const BatchPosition& position) {
+          filler_.fill(worker, made, position, 0, range.rows);
+          return true;
+        });
       case SharedRows::Found::busy:
         return false;
       case SharedRows::Found::alone:
         filler_.fill(worker, slab, filler_.position(range.step, range.device), range.first_row,
                      range.rows);
-        count_alone(range.rows);
+        alone_.fetch_add(range.rows, std::memory_order_relaxed);
         return true;
     }
   }

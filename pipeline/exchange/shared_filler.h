@@ -1,4 +1,4 @@
-// Fills rows that several processes share (share/shared_rows.h): rows of others are copied, rows
+// Fills rows that several processes share (shared_rows.h): rows of others are copied, rows
 // that are filled here are given to them. Rows are u8 in between, in the form of a message
 // (row_message.h), and become the batch's by RowFiller::take(). So they are the same bytes whoever
 // decoded them.
@@ -20,7 +20,8 @@
 #include <vector>
 
 #include "pipeline/augment.h"
-#include "pipeline/exchange/row_message.h"
+#include "pipeline/exchange/busy_rows.h"
+#include "pipeline/exchange/row_exchange.h"
 #include "pipeline/exchange/shared_ahead.h"
 #include "pipeline/exchange/shared_rows.h"
 #include "pipeline/loader_types.h"
@@ -31,32 +32,33 @@
 
 namespace stoker {
 
-class SharedFiller {
+class SharedFiller final : public RowExchange {
  public:
   // The feed ends before `end_batch`.
   SharedFiller(RowFiller& filler, const Source& source, const AugmentSpec& augment,
                const LoaderOptions& options, int devices, const DeviceEdits& edits, Step end_batch);
 
-  int rows_per_block() const { return rows_per_block_; }  // a ticket is a block
-  SharedRows& rows() { return rows_; }
   // Whether the source's samples are in a store, and fetched before they are read.
   bool looks_ahead() const { return ahead_.has_value(); }
   // Sets `range` to the next rows whose samples are to be fetched here. REQUIRES: looks_ahead().
   NextSample next_ahead(RowRange& range);
-  // Takes the block if it is free; see SharedRows.
-  SharedRows::Look look(const RowRange& range, int64_t waited_ns = 0);
-  // Copies rows of a block that is done. Returns false if it no longer is: look again.
-  bool take(RowWorker& worker, Slab& slab, const RowRange& range, uint64_t word);
-  // Fills rows of a block that is ours, which it is no longer after the call. `fill` fills the
-  // planned rows from 0 on of the slab that it gets, and returns false if it did not fill all of
-  // them; that is what this function returns then.
-  using Fill = std::function<bool(RowWorker& worker, Slab& made, const BatchPosition& position)>;
-  bool fill(RowWorker& worker, Slab& slab, const RowRange& range, uint64_t word, const Fill& fill);
-  void release(const RowRange& range, uint64_t word) { rows_.release(block_of(range), word); }
-  // Says that all rows of a device's batch are there.
-  void batch_is_complete(const BatchPosition& position);
-  // Notes rows that were filled without the others.
-  void count_alone(int rows) { alone_.fetch_add(rows, std::memory_order_relaxed); }
+
+  // For the feed. A ticket is a block.
+
+  int rows_per_ticket() const override { return rows_per_block_; }
+  void open(Feed& feed, int rows_per_ticket) override;
+  void wait_for_others(Step step, const std::function<bool()>& ends) override {
+    rows_.wait_for_others(step, ends);
+  }
+  bool put(const RowRange&) override { return false; }
+  Turn turn(FillTicket& ticket) override;
+  int fill(FillTicket ticket, RowWorker& worker, Slab& slab, Feed& feed) override;
+  void release(const FillTicket& ticket) override {
+    if (ticket.claim != 0) rows_.release(block_of(ticket.range()), ticket.claim);
+  }
+  void batch_is_complete(const BatchPosition& position) override;
+  std::vector<RowRange> close() override;
+
   // Fills a whole batch in the caller's thread: the plain twin of what FeedGraph does. It leaves
   // rows out if it has waited until `ends`.
   void fill_batch(RowWorker& worker, Slab& slab, const BatchPosition& position,
@@ -67,6 +69,16 @@ class SharedFiller {
   ShareStats stats() const;
 
  private:
+  // Takes the block if it is free; see SharedRows.
+  SharedRows::Look look(const RowRange& range, int64_t waited_ns = 0);
+  void wait(FillTicket ticket);
+  // Copies rows of a block that is done. Returns false if it no longer is: look again.
+  bool take(RowWorker& worker, Slab& slab, const RowRange& range, uint64_t word);
+  // Fills rows of a block that is ours, which it is no longer after the call. `fill` fills the
+  // planned rows from 0 on of the slab that it gets, and returns false if it did not fill all of
+  // them; that is what this function returns then.
+  using Fill = std::function<bool(Slab& made, const BatchPosition& position)>;
+  bool give(RowWorker& worker, Slab& slab, const RowRange& range, uint64_t word, const Fill& fill);
   // Returns whether the rows are in the slab; false: another process is at it.
   bool fill_block(RowWorker& worker, Slab& slab, const RowRange& range, int64_t waited_ns);
   BlockPosition block_of(const RowRange& range) const {
@@ -79,6 +91,7 @@ class SharedFiller {
   const int rows_per_block_;
   SharedRows rows_;
   std::optional<SharedAhead> ahead_;  // of a source in a store
+  std::optional<BusyRows> busy_;      // of a feed with threads
   std::atomic<int64_t> taken_{0}, given_{0}, alone_{0};
   const size_t depth_;
   Mutex mutex_;

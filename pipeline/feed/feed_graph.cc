@@ -8,7 +8,6 @@
 #include <string>
 #include <thread>
 
-#include "pipeline/feed/busy_rows.h"
 #include "pipeline/feed/read_ahead.h"
 #include "staging/mutex.h"
 #include "staging/threads.h"
@@ -143,7 +142,7 @@ int choose_rows_per_ticket(const RowFiller& filler, int rows, int64_t rows_under
 
 }  // namespace
 
-struct FeedGraph::Impl final : RemoteRows::Feed {
+struct FeedGraph::Impl final : RowExchange::Feed {
   // A slab that is being filled. The driver writes it before it sends the first ticket.
   struct Filling {
     Slab* slab = nullptr;
@@ -153,6 +152,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
   RowFiller& filler;
   const std::vector<PinnedRing*> rings;
   const FeedGraphOptions options;
+  RowExchange* const exchange;  // or null
   const int depth;
   const int rows;  // per slab
   const int rows_per_ticket;
@@ -166,21 +166,16 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
   std::unique_ptr<flow::function_node<FillTicket>> fill_node;
   std::unique_ptr<WorkerSlots> slots;
   std::vector<std::jthread> io_threads;
-  std::unique_ptr<BusyRows> busy;  // of `shared`
   std::jthread driver;
 
   Impl(RowFiller& filler_in, std::vector<PinnedRing*> rings_in, const FeedGraphOptions& options_in)
       : filler(filler_in),
         rings(std::move(rings_in)),
         options(options_in),
+        exchange(options.exchange),
         depth(rings[0]->capacity()),
         rows(rings[0]->layout().shape().rows),
-        rows_per_ticket(
-            options.shared
-                ? options.shared->rows_per_block()
-                : choose_rows_per_ticket(filler, rows,
-                                         int64_t{rows} * depth * static_cast<int64_t>(rings.size()),
-                                         options.workers)),
+        rows_per_ticket(choose_rows()),
         // Only our threads may execute tasks: the workers, and the thread that destroys the graph.
         arena(threads() + 1, threads() + 1) {
     for (size_t d = 0; d < rings.size(); ++d) filling.emplace_back(depth);
@@ -200,24 +195,19 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     slots = std::make_unique<WorkerSlots>(arena, filler, options.workers, options.spare_workers);
     io_threads = start_threads("reading files", options.io_threads,
                                [this](int64_t i) { read_files(static_cast<int>(i)); });
-    if (options.remote) options.remote->open(*this, rows_per_ticket);
-    if (options.shared) {
-      busy = std::make_unique<BusyRows>(*options.shared,
-                                        [this](const FillTicket& ticket) { put(ticket); });
-    }
+    if (exchange) exchange->open(*this, rows_per_ticket);
     driver = start_thread("the feed", [this] { drive(); });
   }
 
   ~Impl() override {
     stop(nullptr);
     if (driver.joinable()) driver.join();
-    if (options.remote) {
-      for (const RowRange& range : options.remote->close()) {
+    if (exchange) {
+      for (const RowRange& range : exchange->close()) {
         take_off(filling[range.device][range.step % depth],
                  filler.position(range.step, range.device), range.rows);
       }
     }
-    if (busy) busy->close();
     if (read_ahead) read_ahead->close();
     io_threads.clear();
     graph->wait_for_all();
@@ -228,8 +218,10 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
 
   int threads() const { return options.workers + options.spare_workers; }
 
-  static RowRange range_of(const FillTicket& ticket) {
-    return {ticket.step, ticket.device, ticket.first_row, ticket.rows};
+  int choose_rows() const {
+    if (const int wanted = exchange ? exchange->rows_per_ticket() : 0; wanted > 0) return wanted;
+    const int64_t under_way = int64_t{rows} * depth * static_cast<int64_t>(rings.size());
+    return choose_rows_per_ticket(filler, rows, under_way, options.workers);
   }
 
   Filling& filling_of(const FillTicket& ticket) {
@@ -242,8 +234,8 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     for (Step step = options.first_step; step < options.end_step; ++step) {
       for (size_t device = 0; device < rings.size(); ++device) {
         if (!wait_free(step, static_cast<int>(device))) return;
-        if (options.shared && device == 0) {
-          options.shared->rows().wait_for_others(step, [this] { return stopping.load(); });
+        if (exchange && device == 0) {
+          exchange->wait_for_others(step, [this] { return stopping.load(); });
         }
         send(step, static_cast<int>(device));
       }
@@ -264,10 +256,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     Filling& slab = filling[device][step % depth];
     slab.slab = &rings[device]->begin(step);
     slab.rows_left.store(rows, std::memory_order_relaxed);
-    if (options.remote) {
-      options.remote->put({step, device, 0, rows});
-      return;
-    }
+    if (exchange && exchange->put({step, device, 0, rows})) return;
     for (int row = 0; row < rows; row += rows_per_ticket) {
       begin({step, device, row, std::min(rows_per_ticket, rows - row)});
     }
@@ -277,7 +266,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     if (!read_ahead || is_worth_a_try() || !read_ahead->submit(ticket)) put(ticket);
   }
 
-  // RemoteRows::Feed. A ticket without rows asks for the first ones that nobody has begun.
+  // RowExchange::Feed. A ticket without rows asks for the first ones that nobody has begun.
   void ask_here(int times) noexcept override {
     for (int i = 0; i < times; ++i) begin({});
   }
@@ -301,47 +290,26 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
            static_cast<double>(busy_ns);
   }
 
-  // Gives a ticket without rows those that nobody has begun; returns false if there are none.
-  bool find_rows(FillTicket& ticket) {
-    if (ticket.rows > 0) return true;
-    RowRange range;
-    if (!options.remote->take_here(range)) return false;
-    ticket = {range.step, range.device, range.first_row, range.rows, ticket.unit};
-    return true;
-  }
-
   void read_files(int index) {
     if (filler.tracer()) filler.tracer()->name_thread("I/O thread " + std::to_string(index));
     FillTicket ticket;
     while (read_ahead->next(ticket)) {
-      if (!find_rows(ticket)) {
-        if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
-        continue;
+      const RowExchange::Turn turn = exchange ? exchange->turn(ticket) : RowExchange::Turn::ours;
+      const bool is_ours = turn == RowExchange::Turn::ours;
+      if (!is_ours && ticket.unit >= 0) {
+        read_ahead->give_back(ticket.unit);
+        ticket.unit = -1;
       }
-      if (options.shared && ticket.unit >= 0 && !is_to_be_read(ticket)) continue;
       try {
-        if (ticket.unit >= 0) read_ahead->read(ticket, *filling_of(ticket).slab);
+        if (is_ours && ticket.unit >= 0) read_ahead->read(ticket, *filling_of(ticket).slab);
       } catch (...) {
         stop(std::current_exception());
       }
-      put(ticket);
+      if (is_ours || turn == RowExchange::Turn::done) put(ticket);
     }
   }
 
-  // Returns false if another process reads the ticket's samples, or has done so; then the ticket
-  // has gone on.
-  bool is_to_be_read(FillTicket& ticket) {
-    const SharedRows::Look look = options.shared->look(range_of(ticket));
-    if (look.found == SharedRows::Found::ours) ticket.claim = look.word;
-    const bool is_done = look.found == SharedRows::Found::done;
-    if (!is_done && look.found != SharedRows::Found::busy) return true;
-    read_ahead->give_back(ticket.unit);
-    ticket.unit = -1;
-    is_done ? put(ticket) : busy->add(ticket);
-    return false;
-  }
-
-  void put(const FillTicket& ticket) {
+  void put(const FillTicket& ticket) override {
     slots->task_comes();
     fill_node->try_put(ticket);
     slots->task_is_there();
@@ -349,27 +317,27 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
 
   void fill(FillTicket ticket) noexcept {
     slots->task_begins();
-    if (find_rows(ticket)) fill_found(ticket);
+    if (ticket.rows > 0 || exchange->turn(ticket) == RowExchange::Turn::ours) fill_found(ticket);
     slots->task_done();
   }
 
   void fill_found(const FillTicket& ticket) noexcept {
     Filling& slab = filling_of(ticket);
-    const BatchPosition position = filler.position(ticket.step, ticket.device);
+    RowWorker& worker = my_slot->worker;
     int done = ticket.rows;
     if (!stopping.load(std::memory_order_relaxed)) {
       try {
-        done = options.shared ? fill_shared(ticket, *slab.slab, position)
-                              : fill_rows(ticket, *slab.slab, position);
+        done = exchange ? exchange->fill(ticket, worker, *slab.slab, *this)
+                        : fill_rows(ticket, worker);
       } catch (...) {
         stop(std::current_exception());
       }
-    } else if (ticket.claim != 0) {
-      options.shared->release(range_of(ticket), ticket.claim);
+    } else if (exchange) {
+      exchange->release(ticket);
     }
     if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
     // If nothing was done, the slab may belong to another step by now.
-    if (done > 0) take_off(slab, position, done);
+    if (done > 0) take_off(slab, filler.position(ticket.step, ticket.device), done);
   }
 
   void take_off(Filling& slab, const BatchPosition& position, int rows_done) {
@@ -377,15 +345,15 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, position);
     // It is told before the commit: after that, the slab's next step may be complete before this
     // thread goes on.
-    if (options.shared) options.shared->batch_is_complete(position);
+    if (exchange) exchange->batch_is_complete(position);
     rings[position.device]->commit(position.batch);
-    if (options.remote) options.remote->batch_is_complete();
     const SpanTimer mark(filler.tracer(), SpanKind::commit, position.step, position.device);
   }
 
-  // Returns how many of the ticket's rows are done; the others come back when they are read.
-  int fill_rows(const FillTicket& ticket, Slab& slab, const BatchPosition& position) {
-    RowWorker& worker = my_slot->worker;
+  // The rows that are not done come back when they are read.
+  int fill_rows(const FillTicket& ticket, RowWorker& worker) override {
+    Slab& slab = *filling_of(ticket).slab;
+    const BatchPosition position = filler.position(ticket.step, ticket.device);
     if (ticket.unit >= 0) {
       filler.fill(worker, slab, position, ticket.first_row, read_ahead->samples(ticket));
     } else if (!read_ahead) {
@@ -401,41 +369,10 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     return ticket.rows;
   }
 
-  // The same for rows that are shared: all or none, because their samples are in memory together.
-  int fill_shared(FillTicket ticket, Slab& slab, const BatchPosition& position) {
-    RowWorker& worker = my_slot->worker;
-    const RowRange range = range_of(ticket);
-    while (ticket.claim == 0 && ticket.unit < 0) {
-      const auto [found, word] = options.shared->look(range);
-      if (found == SharedRows::Found::done) {
-        if (options.shared->take(worker, slab, range, word)) return ticket.rows;
-      } else if (found == SharedRows::Found::busy) {
-        busy->add(ticket);
-        return 0;
-      } else if (found == SharedRows::Found::ours) {
-        ticket.claim = word;
-      } else {
-        break;
-      }
-    }
-    if (ticket.claim == 0) {
-      const int done = fill_rows(ticket, slab, position);
-      options.shared->count_alone(done);
-      return done;
-    }
-    const bool is_filled = options.shared->fill(
-        worker, slab, range, ticket.claim,
-        [this, &ticket](RowWorker& by, Slab& made, const BatchPosition& of_made) {
-          return fill_made(ticket, by, made, of_made);
-        });
-    if (is_filled) return ticket.rows;
-    ticket.claim = 0;  // an I/O thread looks for it again
-    return read_ahead->submit(ticket) ? 0 : ticket.rows;
-  }
+  bool read(const FillTicket& ticket) override { return read_ahead->submit(ticket); }
 
-  // Fills the ticket's rows from row 0 on; returns false if their samples are not in memory.
   bool fill_made(const FillTicket& ticket, RowWorker& worker, Slab& made,
-                 const BatchPosition& position) {
+                 const BatchPosition& position) override {
     if (ticket.unit >= 0) {
       filler.fill(worker, made, position, 0, read_ahead->samples(ticket));
       return true;
@@ -462,7 +399,7 @@ struct FeedGraph::Impl final : RemoteRows::Feed {
     // The rings come first: a slab that was left out must never be taken for a filled one.
     for (PinnedRing* ring : rings) ring->stop(error);
     stopping.store(true);
-    if (options.remote) options.remote->stop();
+    if (exchange) exchange->stop();
     if (read_ahead) read_ahead->abandon();
   }
 };

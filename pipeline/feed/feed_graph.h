@@ -18,10 +18,9 @@
 //   at once, as early as possible.
 // - I/O threads put into the fill node directly: they have their own buffer pool, so they need
 //   nothing that async_node's gateway would add.
-// - Rows that another process is decoding (SharedFiller) wait outside the graph, where one thread
-//   looks for all of them; so a worker does other rows meanwhile. A ticket is looked for by whoever
-//   is about to read its samples, a worker or an I/O thread, so that nothing is claimed before it
-//   is begun.
+// - Rows that somebody else fills (RowExchange) wait outside the graph, so that a worker does other
+//   rows meanwhile. Whose turn a ticket is, is asked by whoever is about to read its samples, a
+//   worker or an I/O thread, so that nothing is claimed before it is begun.
 // - There is no limiter_node: the ring's step credits bound the steps under way.
 // - Bodies never throw: an error of the environment (no memory) stops the rings with that error.
 //
@@ -34,8 +33,7 @@
 #include <memory>
 #include <vector>
 
-#include "pipeline/exchange/remote_rows.h"
-#include "pipeline/exchange/shared_filler.h"
+#include "pipeline/exchange/row_exchange.h"
 #include "pipeline/row/row_filler.h"
 #include "staging/pinned_ring.h"
 
@@ -47,12 +45,7 @@ struct FeedGraphOptions {
   int io_threads = 0;     // 0: the workers read everything
   Step first_step = 0;
   Step end_step = 0;
-  // Rows that others may fill, or null. They outlive the graph. With them a message of the graph
-  // holds no rows: a worker takes those that are first by then.
-  RemoteRows* remote = nullptr;
-  // Through which rows are shared with other processes, or null; not with `remote`. It outlives the
-  // graph.
-  SharedFiller* shared = nullptr;
+  RowExchange* exchange = nullptr;  // by which others may fill rows, or null; outlives the graph
 };
 
 class FeedGraph {

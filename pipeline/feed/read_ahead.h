@@ -11,21 +11,12 @@
 #include <span>
 #include <vector>
 
+#include "pipeline/exchange/row_exchange.h"
 #include "pipeline/row/row_filler.h"
 #include "staging/mutex.h"
 #include "staging/pinned_ring.h"
 
 namespace stoker {
-
-// A range of rows to fill: the message of the flow graph, copied freely.
-struct FillTicket {
-  Step step = 0;
-  int32_t device = 0;
-  int32_t first_row = 0;
-  int32_t rows = 0;
-  int32_t unit = -1;   // the unit of ReadAhead with the samples' bytes; -1: not read
-  uint64_t claim = 0;  // of SharedFiller, by which other processes leave these rows to us; 0: none
-};
 
 class ReadAhead {
  public:

@@ -12,12 +12,18 @@
 namespace stoker::testing {
 namespace {
 
-class NotingFeed final : public RemoteRows::Feed {
+class NotingFeed final : public RowExchange::Feed {
  public:
   void store(const RowRange& range, const Slab&, const std::vector<BadSample>&) noexcept override {
     stored.push_back(range);
   }
   void ask_here(int times) noexcept override { asked += times; }
+  void put(const FillTicket&) override {}
+  bool read(const FillTicket&) override { return false; }
+  int fill_rows(const FillTicket&, RowWorker&) override { return 0; }
+  bool fill_made(const FillTicket&, RowWorker&, Slab&, const BatchPosition&) override {
+    return false;
+  }
   void fail(std::exception_ptr) noexcept override {}
   double local_rows_per_s() const override { return rate; }
   std::vector<RowRange> stored;
@@ -43,6 +49,12 @@ class RemoteRulesTest : public ::testing::Test {
     while (const auto claim = rows_->claim(1, 0)) claims.push_back(claim->range);
     return claims;
   }
+  bool take_here(RowRange& range) {
+    FillTicket ticket;
+    if (rows_->turn(ticket) == RowExchange::Turn::none) return false;
+    range = ticket.range();
+    return true;
+  }
   NotingFeed feed_;
   std::unique_ptr<RemoteRows> rows_;
 };
@@ -57,9 +69,9 @@ TEST_F(RemoteRulesTest, RowsAreOfferedFromTheFarEndWhileMostBatchesAreIncomplete
   ASSERT_TRUE(claim);
   EXPECT_EQ(claim->range, (RowRange{2, 0, 0, 16}));
   RowRange here;
-  ASSERT_TRUE(rows_->take_here(here));
+  ASSERT_TRUE(take_here(here));
   EXPECT_EQ(here, (RowRange{0, 0, 0, 4}));
-  rows_->batch_is_complete();
+  rows_->batch_is_complete({});
   EXPECT_TRUE(claim_all().empty());
   EXPECT_EQ(rows_->close().size(), 3u);
 }
@@ -113,17 +125,17 @@ TEST_F(RemoteRulesTest, RowsGivenUpAreAskedForHereOnceAndFirst) {
   rows_->give_up(*claim);
   EXPECT_EQ(feed_.asked, 8) << "8 calls are to come, for 8 tickets";
   RowRange here;
-  for (int i = 0; i < 8; ++i) EXPECT_TRUE(rows_->take_here(here));
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(take_here(here));
   EXPECT_EQ(here, claim->range);
   put(2);
   const auto last = rows_->claim(4, 0);
   ASSERT_TRUE(last);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(rows_->take_here(here));
-  EXPECT_FALSE(rows_->take_here(here));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(take_here(here));
+  EXPECT_FALSE(take_here(here));
   EXPECT_EQ(feed_.asked, 12);
   rows_->give_up(*last);
   EXPECT_EQ(feed_.asked, 13);
-  EXPECT_TRUE(rows_->take_here(here));
+  EXPECT_TRUE(take_here(here));
   EXPECT_EQ(here, last->range);
 }
 
@@ -134,17 +146,17 @@ TEST_F(RemoteRulesTest, OnlyLateClaimsOfIdleFeedsAreTakenBack) {
   ASSERT_TRUE(claim);
   EXPECT_FALSE(rows_->give_up_if_late(*claim)) << "there are other rows to fill";
   RowRange here;
-  while (rows_->take_here(here)) {
+  while (take_here(here)) {
   }
   EXPECT_TRUE(rows_->give_up_if_late(*claim));
   EXPECT_TRUE(rows_->give_up_if_late(*claim));
   EXPECT_EQ(rows_->stats().taken_back, 1);
-  EXPECT_TRUE(rows_->take_here(here));
+  EXPECT_TRUE(take_here(here));
   EXPECT_EQ(here, claim->range);
   open(1, 4, 1e6);
   put(0);
   const auto patient = rows_->claim(4, 0);
-  while (rows_->take_here(here)) {
+  while (take_here(here)) {
   }
   EXPECT_FALSE(rows_->give_up_if_late(*patient));
 }

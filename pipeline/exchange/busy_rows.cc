@@ -1,4 +1,4 @@
-#include "pipeline/feed/busy_rows.h"
+#include "pipeline/exchange/busy_rows.h"
 
 #include <utility>
 
@@ -13,9 +13,10 @@ constexpr int kDeathMs = 20;
 
 }  // namespace
 
-BusyRows::BusyRows(SharedFiller& shared, Put put)
-    : shared_(shared),
-      put_(std::move(put)),
+BusyRows::BusyRows(SharedRows& rows, RowExchange::Feed& feed, Waits waits)
+    : rows_(rows),
+      feed_(feed),
+      waits_(std::move(waits)),
       thread_(start_thread("shared rows", [this] { serve(); })) {}
 
 void BusyRows::add(const FillTicket& ticket) {
@@ -27,7 +28,7 @@ void BusyRows::add(const FillTicket& ticket) {
       return;
     }
   }
-  put_(ticket);
+  feed_.put(ticket);
 }
 
 void BusyRows::close() {
@@ -36,20 +37,20 @@ void BusyRows::close() {
     closed_ = true;
   }
   came_.notify_one();
-  shared_.rows().wake();
+  rows_.wake();
   thread_.join();
   std::vector<Waiting> left;
   {
     MutexLock lock(mutex_);
     left.swap(waiting_);
   }
-  for (const Waiting& each : left) put_(each.ticket);
+  for (const Waiting& each : left) feed_.put(each.ticket);
 }
 
 void BusyRows::serve() {
   std::vector<Waiting> looked;
   for (;;) {
-    const uint32_t seen = shared_.rows().changes();
+    const uint32_t seen = rows_.changes();
     {
       MutexLock lock(mutex_);
       while (!closed_ && waiting_.empty()) came_.wait(lock);
@@ -57,26 +58,19 @@ void BusyRows::serve() {
       looked.swap(waiting_);
     }
     const size_t before = looked.size();
-    std::erase_if(looked, [this](Waiting& each) { return has_moved(each); });
+    std::erase_if(looked, [this](Waiting& each) {
+      if (waits_(each.ticket, steady_now_ns() - each.since_ns)) return false;
+      feed_.put(each.ticket);
+      return true;
+    });
     const bool none_has = looked.size() == before;
     {
       MutexLock lock(mutex_);
       waiting_.insert(waiting_.end(), looked.begin(), looked.end());
     }
     looked.clear();
-    if (none_has) shared_.rows().wait(seen, kDeathMs);
+    if (none_has) rows_.wait(seen, kDeathMs);
   }
-}
-
-bool BusyRows::has_moved(Waiting& waiting) {
-  FillTicket& ticket = waiting.ticket;
-  const auto [found, word] =
-      shared_.look({ticket.step, ticket.device, ticket.first_row, ticket.rows},
-                   steady_now_ns() - waiting.since_ns);
-  if (found == SharedRows::Found::busy) return false;
-  if (found == SharedRows::Found::ours) ticket.claim = word;
-  put_(ticket);
-  return true;
 }
 
 }  // namespace stoker

@@ -1,6 +1,6 @@
-// Tickets whose rows another process is decoding (SharedFiller). One thread looks for all of them,
+// Tickets whose rows another process is decoding. One thread looks at the turn of all of them,
 // whenever a member of the share has done something, and hands on those that no longer wait: rows
-// that are done, and rows that it could take over. Owner: FeedGraph, which calls close() once.
+// that are done, and rows that it could take over. Owner: SharedFiller, which calls close() once.
 // Threads: any.
 #pragma once
 
@@ -9,18 +9,19 @@
 #include <thread>
 #include <vector>
 
-#include "pipeline/exchange/shared_filler.h"
-#include "pipeline/feed/read_ahead.h"
+#include "pipeline/exchange/row_exchange.h"
+#include "pipeline/exchange/shared_rows.h"
 #include "staging/mutex.h"
 
 namespace stoker {
 
 class BusyRows {
  public:
-  using Put = std::function<void(const FillTicket&)>;
+  // Says whether a ticket still waits, after so long.
+  using Waits = std::function<bool(FillTicket& ticket, int64_t waited_ns)>;
 
-  // `put` gets the tickets, from any thread; a ticket with a claim is ours.
-  BusyRows(SharedFiller& shared, Put put);
+  // `feed` gets the tickets, from any thread; a ticket with a claim is ours.
+  BusyRows(SharedRows& rows, RowExchange::Feed& feed, Waits waits);
   BusyRows(const BusyRows&) = delete;
   BusyRows& operator=(const BusyRows&) = delete;
 
@@ -34,10 +35,10 @@ class BusyRows {
     int64_t since_ns = 0;
   };
   void serve();
-  bool has_moved(Waiting& waiting);
 
-  SharedFiller& shared_;
-  const Put put_;
+  SharedRows& rows_;
+  RowExchange::Feed& feed_;
+  const Waits waits_;
   Mutex mutex_;
   CondVar came_;
   std::vector<Waiting> waiting_ GUARDED_BY(mutex_);
