@@ -6,7 +6,7 @@
 
 #include "pipeline/augment/program.h"
 #include "pipeline/files/invalid_field.h"
-#include "pipeline/source/version_stamp.h"
+#include "pipeline/source/blob/stored_location.h"
 
 namespace stoker {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "pipeline/cache/decoded_cache.h"
 #include "pipeline/files/file_time.h"
+#include "pipeline/source/blob/stored_location.h"
 #include "pipeline/source/file_stamp.h"
-#include "pipeline/source/version_stamp.h"
 
 namespace stoker {
 

@@ -3,10 +3,8 @@
 #include <stdexcept>
 
 #include "pipeline/files/digest.h"
-#include "pipeline/order/order_draws.h"
-#include "pipeline/order/passes.h"
+#include "pipeline/order/order_parts.h"
 #include "pipeline/order/share_split.h"
-#include "pipeline/order/weights.h"
 #include "pipeline/random/random_key.h"
 #include "pipeline/sample_order.h"
 

@@ -4,8 +4,7 @@
 
 #include "pipeline/files/digest.h"
 #include "pipeline/order/id_list.h"
-#include "pipeline/order/order_draws.h"
-#include "pipeline/order/passes.h"
+#include "pipeline/order/order_parts.h"
 #include "pipeline/random/random_key.h"
 #include "pipeline/sample_order.h"
 

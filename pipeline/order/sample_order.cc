@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "pipeline/order/order_draws.h"
+#include "pipeline/order/order_parts.h"
 #include "pipeline/random/random_key.h"
 
 namespace stoker {

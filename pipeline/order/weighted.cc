@@ -7,8 +7,7 @@
 
 #include "pipeline/files/digest.h"
 #include "pipeline/order/alias_table.h"
-#include "pipeline/order/order_draws.h"
-#include "pipeline/order/weights.h"
+#include "pipeline/order/order_parts.h"
 #include "pipeline/random/random_key.h"
 #include "pipeline/sample_order.h"
 #include "staging/mutex.h"

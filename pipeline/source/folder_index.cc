@@ -16,7 +16,6 @@
 #include <stdexcept>
 
 #include "pipeline/files/parallel.h"
-#include "pipeline/source/folder_stamp.h"
 #include "pipeline/source/format/known_names.h"
 
 namespace stoker {

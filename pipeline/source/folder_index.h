@@ -4,12 +4,15 @@
 // milliseconds. A value; threads: const calls from any thread.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pipeline/files/file_time.h"
 #include "staging/batch_layout.h"
 
 namespace stoker {
@@ -29,6 +32,11 @@ struct FolderStamp {
   int64_t changed_ns = 0;
   bool operator==(const FolderStamp&) const = default;
 };
+
+inline FolderStamp stamp_of(const std::string& path, const struct stat& status) {
+  return {path, static_cast<uint64_t>(status.st_ino), nanoseconds_of(status.st_mtim),
+          nanoseconds_of(status.st_ctim)};
+}
 
 // The extension, in a FolderRemark, of what is no file that could be read: a pipe, a socket or a
 // device, or a link to one.

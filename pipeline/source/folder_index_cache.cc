@@ -7,7 +7,6 @@
 #include "pipeline/files/digest.h"
 #include "pipeline/files/sealed_file.h"
 #include "pipeline/source/folder_index.h"
-#include "pipeline/source/folder_stamp.h"
 #include "pipeline/source/record_bytes.h"
 
 namespace stoker {

@@ -5,7 +5,7 @@
 
 #include "pipeline/files/printable_name.h"
 #include "pipeline/source/format/known_names.h"
-#include "pipeline/source/label_digest.h"
+#include "pipeline/source/source_digests.h"
 
 namespace stoker {
 namespace {

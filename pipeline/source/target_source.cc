@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "pipeline/files/digest.h"
-#include "pipeline/source/target_digest.h"
+#include "pipeline/source/source_digests.h"
 
 namespace stoker {
 namespace {

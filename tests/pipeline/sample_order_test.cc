@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "pipeline/order/alias_table.h"
-#include "pipeline/order/order_draws.h"
+#include "pipeline/order/order_parts.h"
 #include "pipeline/order/sampler.h"
 #include "pipeline/random/random_key.h"
 #include "tests/pipeline/order_support.h"

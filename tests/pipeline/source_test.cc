@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pipeline/source/folder_source.h"
-#include "pipeline/source/label_digest.h"
+#include "pipeline/source/source_digests.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/support/fake_source.h"
 #include "tests/support/temp_folder.h"

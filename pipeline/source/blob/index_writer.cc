@@ -6,8 +6,7 @@
 #include <memory>
 
 #include "pipeline/files/digest.h"
-#include "pipeline/source/label_digest.h"
-#include "pipeline/source/target_digest.h"
+#include "pipeline/source/source_digests.h"
 
 namespace stoker {
 namespace {

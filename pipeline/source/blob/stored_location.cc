@@ -255,4 +255,9 @@ bool is_unversioned(const FileStamp& stamp) {
   return stamp.modified_ns == unversioned;
 }
 
+FileStamp version_stamp(const Source& source, SampleId id) {
+  const FileStamp stamp = source.storage().stamp(id);
+  return is_unversioned(stamp) ? FileStamp{} : stamp;
+}
+
 }  // namespace stoker

@@ -87,5 +87,8 @@ FileStamp stamp_of(const StoredObject& object);
 // Returns whether it is the stamp of an object whose server gives no versions: it may change
 // without another stamp.
 bool is_unversioned(const FileStamp& stamp);
+// Returns the stamp of a sample, but an unknown one for an object of a server that gives no
+// versions, whose bytes may change without it. Threads: any.
+FileStamp version_stamp(const Source& source, SampleId id);
 
 }  // namespace stoker

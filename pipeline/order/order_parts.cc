@@ -1,4 +1,4 @@
-#include "pipeline/order/weights.h"
+#include "pipeline/order/order_parts.h"
 
 #include <bit>
 #include <cmath>
@@ -6,8 +6,16 @@
 #include <vector>
 
 #include "pipeline/files/digest.h"
+#include "pipeline/sample_order.h"
 
 namespace stoker {
+namespace {
+
+Permutation order_of_pass(uint64_t pass, uint64_t seed, int64_t members) {
+  return {members, EpochKey(seed, static_cast<int64_t>(pass)).shuffle};
+}
+
+}  // namespace
 
 void check_weights(const std::string& owner, std::span<const double> weights) {
   double sum = 0;
@@ -31,6 +39,18 @@ uint64_t weights_digest(std::span<const double> weights) {
   // The sum with 0 makes 0 of -0.
   for (const double weight : weights) words.push_back(std::bit_cast<uint64_t>(weight + 0.0));
   return digest128(words).low;
+}
+
+PassMember Passes::at(uint64_t index, uint64_t mark) const {
+  const auto members = static_cast<uint64_t>(members_);
+  const uint64_t pass = index / members, first_pass = mark / members;
+  const int64_t member =
+      order_of_pass(pass, seed_, members_).at(static_cast<int64_t>(index % members));
+  if (pass == first_pass) return {member, 0};
+  // It came in every pass in between, and in the first one unless that was before the mark.
+  const int64_t place_then = order_of_pass(first_pass, seed_, members_).position_of(member);
+  const bool came_before = static_cast<uint64_t>(place_then) < mark % members;
+  return {member, pass - first_pass - (came_before ? 1 : 0)};
 }
 
 }  // namespace stoker

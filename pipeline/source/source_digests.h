@@ -1,5 +1,5 @@
-// The digest of a data set's targets: of the columns and all values, the same for the same targets
-// in memory and in an index. Owner: one caller. Threads: one at a time.
+// Digests of a data set's labels and targets, in the order of the samples. Owner: one caller.
+// Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,25 @@
 
 namespace stoker {
 
+// Takes the labels (XXH3 of them as 32-bit numbers): the same for the same samples wherever they
+// are stored.
+class LabelDigest {
+ public:
+  LabelDigest();
+  ~LabelDigest();
+  LabelDigest(const LabelDigest&) = delete;
+  LabelDigest& operator=(const LabelDigest&) = delete;
+
+  void add(int32_t label, int64_t count = 1);
+  uint64_t value() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Takes the columns of the targets and all values: the same for the same targets in memory and in
+// an index.
 class TargetDigest {
  public:
   // `columns` stand beside those of another source, whose digest is `others`; 0: it has none.
