@@ -252,8 +252,7 @@ TEST_F(CudaCollectiveFakeTest, SumsAndNotesShareACommunicator) {
   const auto thrown = NcclProcesses(2).run([](NcclGroup& group) {
     CollectiveHarness harness({group.rank()});
     CudaCollectiveOptions options;
-    options.host = make_process_collective(group, 1);
-    options.group = &group;
+    options.ranks = std::make_shared<Ranks>(1, &group);
     const auto collective = make_cuda_collective(harness.replicas(), std::move(options));
     EXPECT_EQ(collective->size(), 2);
     auto memory = harness.replicas()[0].device->allocate(4000, MemoryKind::device);

@@ -40,8 +40,8 @@ class CollectiveHarness {
   std::unique_ptr<Collective> make(ReduceKind how, int64_t bf16_floats = 0) {
     CudaCollectiveOptions options;
     options.how = how;
-    options.wire = bf16_floats > 0 ? GradWire::bf16 : GradWire::fp32;
-    options.gradient_floats = bf16_floats;
+    options.sum.wire = bf16_floats > 0 ? GradWire::bf16 : GradWire::fp32;
+    options.sum.gradient_floats = bf16_floats;
     return make_cuda_collective(replicas_, std::move(options));
   }
 

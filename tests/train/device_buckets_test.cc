@@ -145,7 +145,7 @@ struct Replicas {
 using MakeCollective = std::unique_ptr<Collective> (*)(std::span<const DeviceReplica>);
 
 std::unique_ptr<Collective> on_device(std::span<const DeviceReplica> replicas) {
-  return make_shared_device_collective(replicas, sum_buffers_on_host);
+  return make_device_collective(replicas, sum_buffers_on_host);
 }
 std::unique_ptr<Collective> on_host(std::span<const DeviceReplica> replicas) {
   return make_staged_collective(replicas, make_host_collective(kReplicas), 1000);
@@ -215,11 +215,11 @@ TEST(DeviceBuckets, ABucketIsSummedBesideTheRestOfThePass) {
   const auto device = make_host_device();
   Replicas replicas(*device, 4, Precision::fp32);
   std::counting_semaphore<1000> summed(0);
-  const auto collective = make_shared_device_collective(std::span(replicas.replicas).first(1),
-                                                        [&](Stream& stream, const BufferSum& sum) {
-                                                          sum_buffers_on_host(stream, sum);
-                                                          stream.call([&] { summed.release(); });
-                                                        });
+  const auto collective = make_device_collective(std::span(replicas.replicas).first(1),
+                                                 [&](Stream& stream, const BufferSum& sum) {
+                                                   sum_buffers_on_host(stream, sum);
+                                                   stream.call([&] { summed.release(); });
+                                                 });
   Engine& engine = *replicas.engines[0];
   std::atomic<int> in_time = 0;
   int buckets = 0;

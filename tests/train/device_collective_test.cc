@@ -127,7 +127,7 @@ void check_all(const CollectiveMaker& make) {
 
 TEST(DeviceCollective, OnOneDevice) {
   check_all([](std::span<const DeviceReplica> replicas) {
-    return make_shared_device_collective(replicas, sum_buffers_on_host);
+    return make_device_collective(replicas, sum_buffers_on_host);
   });
 }
 
@@ -159,8 +159,8 @@ class ServedReplicas {
       streams_.push_back(device.make_stream());
       replicas_.push_back({&device, streams_.back().get()});
     }
-    collective_ = make_push_to_device({{&place_, server_.get()}, parts, count}, replicas_,
-                                      sum_buffers_on_host);
+    collective_ = make_device_collective(replicas_, sum_buffers_on_host,
+                                         PushTarget{{&place_, server_.get()}, parts, count});
   }
 
   void check() {
@@ -286,9 +286,9 @@ TEST(DeviceCollective, AbortWakesThoseThatWait) {
   auto memory = device.allocate(400, MemoryKind::device);
   auto* values = reinterpret_cast<float*>(memory->data());
   std::unique_ptr<Collective> collectives[] = {
-      make_shared_device_collective(replicas, sum_buffers_on_host),
+      make_device_collective(replicas, sum_buffers_on_host),
       make_staged_collective(replicas, make_host_collective(2)),
-      make_push_to_device({replicas[0], 1, 100}, replicas, sum_buffers_on_host)};
+      make_device_collective(replicas, sum_buffers_on_host, PushTarget{replicas[0], 1, 100})};
   for (const auto& collective : collectives) {
     std::atomic<pid_t> waiter = 0;
     std::thread waiting([&] {
@@ -309,12 +309,13 @@ TEST(DeviceCollective, TooManyAreRefused) {
   auto stream = device->make_stream();
   const std::vector<DeviceReplica> replicas(BufferSum::kMaxResults + 1,
                                             {device.get(), stream.get()});
-  EXPECT_THROW(make_shared_device_collective(replicas, sum_buffers_on_host), std::invalid_argument);
+  EXPECT_THROW(make_device_collective(replicas, sum_buffers_on_host), std::invalid_argument);
   EXPECT_THROW(make_staged_collective({}, make_host_collective(1)), std::invalid_argument);
-  EXPECT_THROW(make_push_to_device({replicas[0], 8, 100}, replicas, sum_buffers_on_host),
-               std::invalid_argument);
-  const auto push =
-      make_push_to_device({replicas[0], 1, 100}, std::span(replicas).first(1), sum_buffers_on_host);
+  EXPECT_THROW(
+      make_device_collective(replicas, sum_buffers_on_host, PushTarget{replicas[0], 8, 100}),
+      std::invalid_argument);
+  const auto push = make_device_collective(std::span(replicas).first(1), sum_buffers_on_host,
+                                           PushTarget{replicas[0], 1, 100});
   std::vector<float> values(99);
   const float* part = values.data();
   EXPECT_THROW(push->all_reduce(0, std::span(&part, 1), values), std::invalid_argument);
@@ -329,7 +330,7 @@ TEST(DeviceCollective, ARangeDoesNotWaitForWhatFollows) {
   const float* part = values.data();
   std::binary_semaphore summed(0);
   const auto collective =
-      make_shared_device_collective(std::span(&replica, 1), [&](Stream& on, const BufferSum& sum) {
+      make_device_collective(std::span(&replica, 1), [&](Stream& on, const BufferSum& sum) {
         sum_buffers_on_host(on, sum);
         on.call([&] { summed.release(); });
       });
@@ -345,8 +346,7 @@ TEST(DeviceCollective, BroadcastIsOfHostMemory) {
   auto device = make_host_device();
   auto stream = device->make_stream();
   const DeviceReplica replica = {device.get(), stream.get()};
-  const auto collective =
-      make_shared_device_collective(std::span(&replica, 1), sum_buffers_on_host);
+  const auto collective = make_device_collective(std::span(&replica, 1), sum_buffers_on_host);
   std::vector<float> values = {1, 2};
   collective->broadcast(0, values, 0);
   collective->barrier(0);

@@ -48,7 +48,7 @@ void check_sum(ProcessGroup& group, int local, int parts, size_t count) {
   for (int part = 1; part < all; ++part) {
     for (size_t i = 0; i < count; ++i) expected[i] += values[static_cast<size_t>(part)][i];
   }
-  const auto collective = make_process_collective(group, local);
+  const auto collective = make_host_collective(std::make_shared<Ranks>(local, &group));
   std::vector<Floats> results(static_cast<size_t>(local), Floats(count));
   std::vector<std::future<void>> ranks;
   for (int rank = 0; rank < local; ++rank) {
@@ -70,11 +70,11 @@ void check_sum(ProcessGroup& group, int local, int parts, size_t count) {
 // Sums gradients in fewer bits over the processes, and in threads of one of them: all bits agree.
 void check_wire(ProcessGroup& group, GradWire wire, int local) {
   constexpr size_t kCount = 300'007;
-  const WireOptions options{
+  const SumOptions options{
       .wire = wire, .gradient_floats = 300'000, .buffer_floats = kCount, .seed = 3};
   const int all = group.size() * local;
-  const auto over_processes = make_wire_collective(&group, local, options);
-  const auto over_threads = make_wire_collective(nullptr, all, options);
+  const auto over_processes = make_wire_collective(std::make_shared<Ranks>(local, &group), options);
+  const auto over_threads = make_wire_collective(std::make_shared<Ranks>(all), options);
   const auto sum = [](Collective& collective, int first, int count) {
     std::vector<Floats> results(static_cast<size_t>(count), Floats(kCount));
     std::vector<std::future<void>> ranks;
@@ -110,7 +110,7 @@ void check_messages(ProcessGroup& group) {
 }
 
 void time_sums(ProcessGroup& group, size_t count, int parts) {
-  const auto collective = make_process_collective(group, 1);
+  const auto collective = make_host_collective(std::make_shared<Ranks>(1, &group));
   std::vector<Floats> values;
   std::vector<const float*> mine;
   for (int i = 0; i < parts; ++i) values.push_back(random_part(i, count));

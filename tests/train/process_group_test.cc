@@ -51,7 +51,7 @@ std::vector<Floats> reduce_in_group(std::vector<Floats> parts, int processes, in
   ThreadProcesses group(processes);
   const auto thrown = group.run(
       [&](ProcessGroup& process) {
-        const auto collective = make_process_collective(process, local);
+        const auto collective = make_host_collective(std::make_shared<Ranks>(local, &process));
         EXPECT_EQ(collective->size(), ranks);
         run_ranks(local, [&](int rank) {
           const size_t global = static_cast<size_t>(process.rank() * local + rank);
@@ -132,7 +132,7 @@ TEST(ProcessCollective, BroadcastsFromAnyReplica) {
     for (int i = 0; i < 6; ++i) values[static_cast<size_t>(i)].assign(1000, static_cast<float>(i));
     ThreadProcesses group(3);
     group.run([&](ProcessGroup& process) {
-      const auto collective = make_process_collective(process, 2);
+      const auto collective = make_host_collective(std::make_shared<Ranks>(2, &process));
       run_ranks(2, [&](int rank) {
         collective->broadcast(rank, values[static_cast<size_t>(process.rank() * 2 + rank)], root);
         collective->barrier(rank);
@@ -147,7 +147,7 @@ TEST(ProcessCollective, AFailingProcessEndsAll) {
   for (int faulty = 0; faulty < 3; ++faulty) {
     ThreadProcesses group(3);
     const auto thrown = group.run([&](ProcessGroup& process) {
-      const auto collective = make_process_collective(process, 2);
+      const auto collective = make_host_collective(std::make_shared<Ranks>(2, &process));
       std::vector<std::string> errors(2);
       run_ranks(2, [&](int rank) {
         try {

@@ -30,7 +30,7 @@ Floats random_gradients(int64_t count, unsigned seed) {
   return values;
 }
 
-WireOptions options_of(GradWire wire) {
+SumOptions options_of(GradWire wire) {
   return {.wire = wire, .gradient_floats = kGradients, .buffer_floats = kFloats, .seed = 7};
 }
 
@@ -61,7 +61,7 @@ void sum_steps(Collective& collective, int first_rank, int local, int begin, int
 
 WireOutcome run_wire_threads(GradWire wire, int ranks, int begin, int end,
                              const Floats& residuals = {}) {
-  const auto collective = make_wire_collective(nullptr, ranks, options_of(wire));
+  const auto collective = make_wire_collective(std::make_shared<Ranks>(ranks), options_of(wire));
   EXPECT_EQ(collective->size(), ranks);
   collective->wire()->restore(begin, residuals);
   WireOutcome outcome;
@@ -80,7 +80,8 @@ WireOutcome run_wire_processes(GradWire wire, int processes, int local, int begi
   ThreadProcesses group(processes);
   const auto thrown = group.run(
       [&](ProcessGroup& process) {
-        const auto collective = make_wire_collective(&process, local, options_of(wire));
+        const auto collective =
+            make_wire_collective(std::make_shared<Ranks>(local, &process), options_of(wire));
         collective->wire()->restore(begin, residuals);
         sum_steps(*collective, process.rank() * local, local, begin, end, outcome);
         const Floats kept = collective->wire()->residuals();
@@ -180,7 +181,7 @@ TEST(WireCollective, CountsTheEncodedBytesOfBothDirections) {
 
 TEST(WireCollective, ANaNOfOneReachesAll) {
   for (const GradWire wire : kWires) {
-    const auto collective = make_wire_collective(nullptr, 3, options_of(wire));
+    const auto collective = make_wire_collective(std::make_shared<Ranks>(3), options_of(wire));
     run_ranks(3, [&](int rank) {
       Floats values = values_of(0, rank, 0);
       if (rank == 1) values[1500] = std::numeric_limits<float>::infinity();
@@ -205,8 +206,8 @@ TEST(WireCollective, OverDevicesTheBitsAreTheSame) {
       streams.push_back(device->make_stream());
       replicas.push_back({device.get(), streams.back().get()});
     }
-    const auto collective =
-        make_staged_collective(replicas, make_wire_collective(nullptr, 2, options_of(wire)), 1000);
+    const auto collective = make_staged_collective(
+        replicas, make_wire_collective(std::make_shared<Ranks>(2), options_of(wire)), 1000);
     ASSERT_NE(collective->wire(), nullptr);
     run_ranks(2, [&](int rank) {
       Stream& stream = *streams[static_cast<size_t>(rank)];

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "staging/device.h"
@@ -45,26 +46,20 @@ std::unique_ptr<Collective> make_staged_collective(std::span<const DeviceReplica
                                                    std::unique_ptr<Collective> inner,
                                                    int64_t piece_bytes = int64_t{8} << 20);
 
-// Sums on one device that all replicas share: each rank's stream sums a range of the elements with
-// `kernel`. Streams wait for each other's events; no thread waits for the device.
-std::unique_ptr<Collective> make_shared_device_collective(std::span<const DeviceReplica> replicas,
-                                                          SumKernel kernel);
-
-// What replicas push to a parameter server on a device.
+// A parameter server on a device, to which replicas push.
 struct PushTarget {
   DeviceReplica server;  // its device, and the stream on which it updates
   int buffers = 1;       // of each replica
   int64_t floats = 0;    // of each buffer
 };
 
-// Sums at a parameter server on a device. All ranks pass the server's buffer as their result; the
-// sum, of all buffers in the order of ranks, is seen by work that is queued on the server's stream
-// after finish(). `kernel` adds up in memory of the server's device: buffers of replicas on another
-// device (by its name) are copied there, into memory that is allocated at construction. No thread
-// waits for a device.
-std::unique_ptr<Collective> make_push_to_device(const PushTarget& target,
-                                                std::span<const DeviceReplica> replicas,
-                                                SumKernel kernel);
+// Sums on one device with `kernel`. Without a server all replicas share the device, and each rank's
+// stream sums a range of the elements. A server gets all of the sum: all ranks pass its buffer as
+// their result, which work sees that is queued on its stream after finish(). Buffers of replicas on
+// another device (by its name) are copied to the server's.
+std::unique_ptr<Collective> make_device_collective(
+    std::span<const DeviceReplica> replicas, SumKernel kernel,
+    const std::optional<PushTarget>& server = std::nullopt);
 
 // The same sum as the CUDA kernel, for host devices: queued on a stream, or done now.
 void sum_buffers_on_host(Stream& stream, const BufferSum& sum);

@@ -12,7 +12,9 @@ class StagedCollective final : public RangeCollective {
  public:
   StagedCollective(std::span<const DeviceReplica> replicas, std::unique_ptr<Collective> inner,
                    int64_t piece_bytes)
-      : inner_(std::move(inner)), piece_floats_(piece_bytes / static_cast<int64_t>(sizeof(float))) {
+      : RangeCollective(inner->ranks()),
+        inner_(std::move(inner)),
+        piece_floats_(piece_bytes / static_cast<int64_t>(sizeof(float))) {
     if (piece_floats_ < 1 || replicas.empty()) {
       throw std::invalid_argument("staged collective: " + std::to_string(replicas.size()) +
                                   " replicas, pieces of " + std::to_string(piece_bytes) + " bytes");
@@ -26,8 +28,6 @@ class StagedCollective final : public RangeCollective {
       ranks_.push_back(std::move(rank));
     }
   }
-
-  int size() const override { return inner_->size(); }
 
   // Queues the copies to the host; the host does not wait before finish().
   void start(int rank, std::span<const float* const> buffers, std::span<float> result,
@@ -70,11 +70,6 @@ class StagedCollective final : public RangeCollective {
     own.replica.stream->wait(*own.summed);
   }
 
-  void broadcast(int rank, std::span<float> values, int root) override {
-    inner_->broadcast(rank, values, root);
-  }
-  void barrier(int rank) override { inner_->barrier(rank); }
-  void abort() noexcept override { inner_->abort(); }
   Traffic traffic() const override { return inner_->traffic(); }
   WireState* wire() override { return inner_->wire(); }
 

@@ -36,7 +36,7 @@ TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atom
                         ? setup.options.log_interval
                         : std::max<int64_t>(1, setup.steps_per_epoch / kReportsPerEpoch)),
       first_step_(setup.progress.step),
-      gate_(make_host_collective(setup.options.replicas)),
+      gate_(setup.options.replicas),
       parameters_(parameter_table(setup.net)),
       metrics_left_(setup.replicas.size(), setup.progress.step),
       stop_step_(std::numeric_limits<int64_t>::max()),
@@ -87,7 +87,7 @@ void TrainLoop::fail() noexcept {
   // This comes first, because what follows makes the other replicas fail too.
   error_.keep_current();
   if (ProcessGroup* group = setup_.processes.group()) group->abort(current_error_text());
-  gate_->abort();
+  gate_.abort("collective: aborted, because another replica failed");
   setup_.replicas.abort(current_error_text());
   setup_.loader->stop();
 }
@@ -96,9 +96,9 @@ void TrainLoop::replica(int rank) {
   if (tracer()) tracer()->name_thread(fmt::format("replica {}", rank));
   const auto together = [&](int64_t steps_done, auto&& work) {
     leave_metrics(rank, steps_done);
-    gate_->barrier(rank);
+    gate_.wait();
     if (rank == 0) work();
-    gate_->barrier(rank);
+    gate_.wait();
   };
   Engine& engine = *setup_.replicas[rank].engine;
   std::unique_ptr<Stream> own_stream;
@@ -159,7 +159,7 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   const bool lookahead = recipe.average.kind == AverageKind::lookahead;
   {
     const SpanTimer timer(tracer(), SpanKind::reduce, step, rank);
-    gate_->barrier(rank);
+    gate_.wait();
     if (setup_.replicas.in_buckets()) {
       setup_.replicas.collective().ranges()->finish(rank);
     } else {

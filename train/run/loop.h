@@ -17,6 +17,7 @@
 
 #include "staging/error_text.h"
 #include "staging/mutex.h"
+#include "train/collective/barrier.h"
 #include "train/run/batch_feed.h"
 #include "train/run/report.h"
 #include "train/run/setup.h"
@@ -77,7 +78,7 @@ class TrainLoop {
   const std::atomic<bool>& stop_;
   const int64_t log_interval_;
   const int64_t first_step_;
-  const std::unique_ptr<Collective> gate_;  // of this process's replicas: its barrier
+  Barrier gate_;  // of this process's replicas
   const std::vector<TensorInfo> parameters_;
   std::array<Trace, kTraces> traces_;
   std::vector<int64_t> metrics_left_;  // steps whose metrics a replica has left; each its own

@@ -135,15 +135,15 @@ class DeviceServer final : public ParameterServer {
 }  // namespace
 
 ParameterServer::ParameterServer(std::unique_ptr<Engine> engine, int replicas)
-    : engine_(std::move(engine)), here_(make_host_collective(replicas)) {}
+    : engine_(std::move(engine)), replicas_(replicas), here_(replicas) {}
 
 void ParameterServer::step(int rank, Engine& replica, const UpdateArgs& args, float decay,
                            bool lookahead) {
   if (rank == 0) {
     update(args, decay, lookahead);
-    traffic_.weights_received += here_->size() * pulled_bytes();
+    traffic_.weights_received += replicas_ * pulled_bytes();
   }
-  here_->barrier(rank);
+  here_.wait();
   pull(replica);
 }
 

@@ -19,7 +19,8 @@
 #include <span>
 #include <string>
 
-#include "train/collective/collective.h"
+#include "train/collective/barrier.h"
+#include "train/collective/traffic.h"
 #include "train/engine/engine.h"
 
 namespace stoker {
@@ -41,7 +42,9 @@ class ParameterServer {
   virtual void refresh(std::span<Engine* const> replicas, bool averaged) const = 0;
   virtual int64_t pulled_bytes() const = 0;  // by a replica in a step
   virtual std::string place() const = 0;     // "in host memory", "on cuda:0"
-  void abort() noexcept { here_->abort(); }  // makes waiting replicas fail, now or later
+  void abort() noexcept {
+    here_.abort("collective: aborted, because another replica failed");
+  }  // makes waiting replicas fail, now or later
   // Of the weights that this process's replicas pulled. Only for the thread of replica 0.
   const Traffic& traffic() const { return traffic_; }
 
@@ -54,7 +57,8 @@ class ParameterServer {
   virtual void pull(Engine& replica) = 0;
 
   const std::unique_ptr<Engine> engine_;
-  const std::unique_ptr<Collective> here_;  // the barrier of this process's replicas
+  const int replicas_;
+  Barrier here_;  // of this process's replicas
   Traffic traffic_;
 };
 

@@ -7,28 +7,21 @@
 
 #include "pipeline/files/invalid_field.h"
 #include "train/collective/cuda/collective.h"
-#include "train/collective/push.h"
-#include "train/collective/wire/collective.h"
 #include "train/collective/wire/layout.h"
 #include "train/run/options.h"
 
 namespace stoker {
 namespace {
 
-// Makes a collective in host memory, over all processes, for gradients in fp32.
-std::unique_ptr<Collective> on_host(const TrainOptions& options) {
-  if (options.processes) return make_process_collective(*options.processes, options.replicas);
-  return make_host_collective(options.replicas);
+std::shared_ptr<Ranks> all_ranks(const TrainOptions& options) {
+  return std::make_shared<Ranks>(options.replicas, options.processes);
 }
 
-// Makes a collective in host memory, over all processes, for gradients in the chosen format.
-std::unique_ptr<Collective> carrier(const TrainOptions& options, const Engine& engine) {
-  if (options.grad_wire == GradWire::fp32) return on_host(options);
-  return make_wire_collective(options.processes, options.replicas,
-                              {.wire = options.grad_wire,
-                               .gradient_floats = engine.gradient_floats(),
-                               .buffer_floats = engine.gradient_buffer_floats(),
-                               .seed = options.seed});
+SumOptions sum_options(const TrainOptions& options, const Engine& engine) {
+  return {.wire = options.grad_wire,
+          .gradient_floats = engine.gradient_floats(),
+          .buffer_floats = engine.gradient_buffer_floats(),
+          .seed = options.seed};
 }
 
 std::vector<DeviceReplica> device_replicas(const std::vector<Replica>& replicas) {
@@ -41,24 +34,14 @@ std::vector<DeviceReplica> device_replicas(const std::vector<Replica>& replicas)
 
 // Makes a collective for engines that queue their work on streams.
 std::unique_ptr<Collective> between_devices(const TrainOptions& options,
-                                            const TrainProcesses& processes,
                                             const std::vector<Replica>& replicas) {
-  const Engine& engine = *replicas[0].engine;
   const std::vector<DeviceReplica> devices = device_replicas(replicas);
-  if (!on_gpus(options.devices)) return make_staged_collective(devices, carrier(options, engine));
-  CudaCollectiveOptions cuda;
-  cuda.how = options.reduce;
-  cuda.wire = options.grad_wire;
-  cuda.gradient_floats = engine.gradient_floats();
-  cuda.host = on_host(options);
-  cuda.make_carrier = [&] { return carrier(options, engine); };
-  cuda.first_rank = processes.rank() * options.replicas;
-  if (ProcessGroup* group = options.processes; group && group->nccl()) {
-    cuda.group = group->nccl();
-  } else if (group) {
-    cuda.share = [group](std::span<std::byte> bytes) { broadcast(*group, bytes); };
+  const SumOptions sum = sum_options(options, *replicas[0].engine);
+  if (on_gpus(options.devices)) {
+    return make_cuda_collective(devices,
+                                {.how = options.reduce, .sum = sum, .ranks = all_ranks(options)});
   }
-  return make_cuda_collective(devices, std::move(cuda));
+  return make_staged_collective(devices, make_host_collective(all_ranks(options), sum));
 }
 
 [[noreturn]] void refuse_server(const TrainOptions& options, const std::string& why,
@@ -110,16 +93,9 @@ void require_server(const TrainOptions& options, const std::vector<Replica>& rep
 
 // Makes a collective whose sum stays with the server in host memory, in process 0.
 std::unique_ptr<Collective> push_to_host(const TrainOptions& options, const Engine& replica) {
-  ProcessGroup* const group = options.processes;
-  if (options.grad_wire == GradWire::fp32) {
-    return make_push_collective(group ? group->messages() : nullptr, options.replicas);
-  }
-  return make_wire_collective(group, options.replicas,
-                              {.wire = options.grad_wire,
-                               .gradient_floats = replica.gradient_floats(),
-                               .buffer_floats = replica.gradient_buffer_floats(),
-                               .seed = options.seed,
-                               .to_server = true});
+  SumOptions sum = sum_options(options, replica);
+  sum.to_server = true;
+  return make_host_collective(all_ranks(options), sum);
 }
 
 // Makes a collective whose sum stays with the server on the first replica's device.
@@ -130,15 +106,13 @@ std::unique_ptr<Collective> push_to_device(const TrainOptions& options,
                           .buffers = static_cast<int>(engine.gradient_buffers().size()),
                           .floats = engine.gradient_buffer_floats()};
   const std::vector<DeviceReplica> devices = device_replicas(replicas);
-  if (!on_gpus(options.devices)) return make_push_to_device(target, devices, sum_buffers_on_host);
-  CudaCollectiveOptions cuda;
-  cuda.how = ReduceKind::server_device;
-  cuda.push = target;
-  return make_cuda_collective(devices, std::move(cuda));
+  if (!on_gpus(options.devices)) {
+    return make_device_collective(devices, sum_buffers_on_host, target);
+  }
+  return make_cuda_collective(devices, {.how = ReduceKind::server_device, .push = target});
 }
 
 std::unique_ptr<Collective> make_collective(const TrainOptions& options, const ReplicaShape& shape,
-                                            const TrainProcesses& processes,
                                             const std::vector<Replica>& replicas) {
   const ReduceKind kind = options.reduce;
   if (!sends_gradients(kind)) return make_no_collective(options.replicas);
@@ -148,8 +122,7 @@ std::unique_ptr<Collective> make_collective(const TrainOptions& options, const R
                                    to_string(options.grad_wire)));
   }
   if (replicas[0].engine->stream()) {
-    return shape.all_replicas == 1 ? make_no_collective(1)
-                                   : between_devices(options, processes, replicas);
+    return shape.all_replicas == 1 ? make_no_collective(1) : between_devices(options, replicas);
   }
   if (kind == ReduceKind::nccl || kind == ReduceKind::device) {
     throw InvalidField(
@@ -157,7 +130,7 @@ std::unique_ptr<Collective> make_collective(const TrainOptions& options, const R
         fmt::format(" is {}, which is between GPUs; the replicas on {} reduce on the host",
                     to_string(kind), replicas[0].device->name()));
   }
-  return carrier(options, *replicas[0].engine);
+  return make_host_collective(all_ranks(options), sum_options(options, *replicas[0].engine));
 }
 
 // Returns how many floats a replica brings at once to those with which it synchronises its batch
@@ -200,7 +173,7 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
   if (wants_server(options.reduce)) {
     make_server(options, net, engine, processes, make_engine);
   } else {
-    collective_ = make_collective(options, shape, processes, replicas_);
+    collective_ = make_collective(options, shape, replicas_);
   }
   plan_traffic(options, shape.all_replicas);
   if (options.bucket_bytes > 0 && shape.all_replicas > 1 && collective_->ranges()) {

@@ -39,20 +39,17 @@ std::vector<int> ordinals_of(std::span<const DeviceReplica> replicas) {
   return ordinals;
 }
 
-int64_t bf16_floats(const CudaCollectiveOptions& options) {
-  return options.wire == GradWire::bf16 ? options.gradient_floats : 0;
-}
-
 std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
                                       const std::vector<int>& ordinals,
-                                      CudaCollectiveOptions& options) {
-  if (options.group) {
-    if (ordinals.size() != 1 || ordinals[0] != options.group->cuda_ordinal()) {
+                                      const CudaCollectiveOptions& options) {
+  ProcessGroup* const group = options.ranks->group();
+  const int64_t bf16_floats = options.sum.wire == GradWire::bf16 ? options.sum.gradient_floats : 0;
+  if (NcclGroup* const nccl = group != nullptr ? group->nccl() : nullptr) {
+    if (ordinals.size() != 1 || ordinals[0] != nccl->cuda_ordinal()) {
       throw std::invalid_argument(
           "processes that speak through NCCL train one replica each, on the GPU they speak from");
     }
-    return options.group->make_collective(replicas[0], bf16_floats(options),
-                                          std::move(options.host));
+    return nccl->make_collective(replicas[0], bf16_floats, options.ranks);
   }
   if (best_reduction(ordinals, true) != ReduceKind::nccl) {
     throw std::invalid_argument(
@@ -60,13 +57,10 @@ std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
         "device");
   }
   const CudaCollectivePlugin& plugin = open_cuda_collective();
-  NcclRanks ranks;
-  ranks.first = options.first_rank;
-  ranks.all = options.host->size();
-  ranks.bf16_floats = bf16_floats(options);
-  if (options.first_rank == 0) ranks.id = plugin.make_nccl_id();
-  if (options.share) options.share(ranks.id);
-  return plugin.make_nccl(replicas, ranks, std::move(options.host));
+  NcclId id{};
+  if (options.ranks->first() == 0) id = plugin.make_nccl_id();
+  if (group != nullptr) broadcast(*group, id);
+  return plugin.make_nccl(replicas, options.ranks, id, bf16_floats);
 }
 
 // Returns the best way that carries the gradients' format.
@@ -79,7 +73,7 @@ ReduceKind best_for_wire(ReduceKind best, GradWire wire) {
 void require_wire(bool carried, const CudaCollectiveOptions& options, const char* why) {
   if (carried) return;
   throw InvalidField("train", "grad_wire",
-                     std::string(" is ") + to_string(options.wire) + ", but " + why +
+                     std::string(" is ") + to_string(options.sum.wire) + ", but " + why +
                          "; all-reduce:host carries it");
 }
 
@@ -115,30 +109,29 @@ std::unique_ptr<ProcessGroup> open_nccl_group(const Launch& launch,
 std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> replicas,
                                                  CudaCollectiveOptions options) {
   const std::vector<int> ordinals = ordinals_of(replicas);
-  const bool several_processes = options.share || options.group;
+  if (!options.ranks) options.ranks = std::make_shared<Ranks>(static_cast<int>(replicas.size()));
+  const bool several_processes = options.ranks->group() != nullptr;
   const ReduceKind best = best_reduction(ordinals, several_processes);
   const ReduceKind how =
-      options.how == ReduceKind::automatic ? best_for_wire(best, options.wire) : options.how;
-  if (!options.host) options.host = make_host_collective(static_cast<int>(replicas.size()));
+      options.how == ReduceKind::automatic ? best_for_wire(best, options.sum.wire) : options.how;
   switch (how) {
     case ReduceKind::automatic:
     case ReduceKind::nccl:
-      require_wire(!feeds_back(options.wire), options, "NCCL sums in fp32 or bf16");
+      require_wire(!feeds_back(options.sum.wire), options, "NCCL sums in fp32 or bf16");
       return make_nccl(replicas, ordinals, options);
     case ReduceKind::device:
-      require_wire(options.wire == GradWire::fp32, options,
+      require_wire(options.sum.wire == GradWire::fp32, options,
                    "replicas that share a GPU read one another's fp32 gradients");
       if (best != ReduceKind::device) {
         throw std::invalid_argument(
             "only replicas that share one GPU, in one process, can be summed on the device");
       }
-      return make_shared_device_collective(replicas,
-                                           open_cuda_collective().make_sum(ordinals.front()));
+      return make_device_collective(replicas, open_cuda_collective().make_sum(ordinals.front()));
     case ReduceKind::server:
     case ReduceKind::server_device:
-      return make_push_to_device(
-          options.push, replicas,
-          open_cuda_collective().make_sum(options.push.server.device->cuda_ordinal()));
+      return make_device_collective(
+          replicas, open_cuda_collective().make_sum(options.push.server.device->cuda_ordinal()),
+          options.push);
     case ReduceKind::server_host:  // refused before: its weights lie in host memory
     case ReduceKind::independent:
     case ReduceKind::none:
@@ -146,8 +139,7 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> 
     case ReduceKind::host:
       break;
   }
-  return make_staged_collective(
-      replicas, options.wire == GradWire::fp32 ? std::move(options.host) : options.make_carrier());
+  return make_staged_collective(replicas, make_host_collective(options.ranks, options.sum));
 }
 
 }  // namespace stoker

@@ -99,13 +99,12 @@ class Rank {
 
 class NcclCollective final : public RangeCollective {
  public:
-  explicit NcclCollective(std::unique_ptr<Collective> host) : host_(std::move(host)) {}
+  explicit NcclCollective(std::shared_ptr<Ranks> ranks) : RangeCollective(std::move(ranks)) {}
 
   void add(const DeviceReplica& replica, std::shared_ptr<NcclLink> link, int64_t bf16_floats) {
     ranks_.push_back(std::make_unique<Rank>(replica, std::move(link), bf16_floats));
   }
 
-  int size() const override { return host_->size(); }
   void start(int rank, std::span<const float* const> buffers, std::span<float> result,
              BufferRange range) override {
     Rank& own = *ranks_.at(static_cast<size_t>(rank));
@@ -113,15 +112,10 @@ class NcclCollective final : public RangeCollective {
     if (rank == 0) count(own.bytes_of(range));
   }
   void finish(int rank) override { ranks_.at(static_cast<size_t>(rank))->finish(); }
-  void broadcast(int rank, std::span<float> values, int root) override {
-    host_->broadcast(rank, values, root);
-  }
-  void barrier(int rank) override { host_->barrier(rank); }
   void abort() noexcept override {
-    host_->abort();
+    Collective::abort();
     for (const auto& rank : ranks_) rank->link().abort();
   }
-  Traffic traffic() const override { return traffic_; }
 
  private:
   // In a ring every rank sends a share to the next one: first to sum it, then to spread the sum.
@@ -131,29 +125,27 @@ class NcclCollective final : public RangeCollective {
     traffic_ += {sum, sum, 0, 0};
   }
 
-  const std::unique_ptr<Collective> host_;
   std::vector<std::unique_ptr<Rank>> ranks_;
-  Traffic traffic_;  // rank 0's
 };
 
 }  // namespace
 
 std::unique_ptr<Collective> make_nccl_collective(std::span<const DeviceReplica> replicas,
-                                                 const NcclRanks& ranks,
-                                                 std::unique_ptr<Collective> host) {
+                                                 std::shared_ptr<Ranks> ranks, const NcclId& id,
+                                                 int64_t bf16_floats) {
   const Nccl nccl = open_nccl();
   std::vector<std::shared_ptr<NcclLink>> links;
   for (const DeviceReplica& replica : replicas) {
     links.push_back(std::make_shared<NcclLink>(nccl, *replica.device));
   }
   nccl.check(nccl.group_start(), "ncclGroupStart");
-  int next = ranks.first;
-  for (const auto& link : links) link->join(ranks.id, next++, ranks.all);
+  int next = ranks->first();
+  for (const auto& link : links) link->join(id, next++, ranks->size());
   nccl.check(nccl.group_end(), "ncclGroupEnd");
-  auto collective = std::make_unique<NcclCollective>(std::move(host));
+  auto collective = std::make_unique<NcclCollective>(std::move(ranks));
   for (size_t rank = 0; rank < links.size(); ++rank) {
     links[rank]->start();
-    collective->add(replicas[rank], links[rank], ranks.bf16_floats);
+    collective->add(replicas[rank], links[rank], bf16_floats);
   }
   return collective;
 }
@@ -161,8 +153,8 @@ std::unique_ptr<Collective> make_nccl_collective(std::span<const DeviceReplica> 
 std::unique_ptr<Collective> make_linked_collective(const DeviceReplica& replica,
                                                    std::shared_ptr<NcclLink> link,
                                                    int64_t bf16_floats,
-                                                   std::unique_ptr<Collective> host) {
-  auto collective = std::make_unique<NcclCollective>(std::move(host));
+                                                   std::shared_ptr<Ranks> ranks) {
+  auto collective = std::make_unique<NcclCollective>(std::move(ranks));
   collective->add(replica, std::move(link), bf16_floats);
   return collective;
 }

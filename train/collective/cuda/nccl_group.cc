@@ -86,8 +86,8 @@ class Group final : public NcclGroup {
   }
 
   std::unique_ptr<Collective> make_collective(const DeviceReplica& replica, int64_t bf16_floats,
-                                              std::unique_ptr<Collective> host) override {
-    return make_linked_collective(replica, link_, bf16_floats, std::move(host));
+                                              std::shared_ptr<Ranks> ranks) override {
+    return make_linked_collective(replica, link_, bf16_floats, std::move(ranks));
   }
 
  private:

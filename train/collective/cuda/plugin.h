@@ -13,17 +13,9 @@ namespace stoker {
 
 inline constexpr char kCudaCollectivePluginFile[] = "libstoker_cuda_train.so";
 inline constexpr char kCudaCollectivePluginEntry[] = "stoker_cuda_collective_plugin";
-inline constexpr int kCudaCollectivePluginVersion = 2;  // of this table
+inline constexpr int kCudaCollectivePluginVersion = 3;  // of this table
 
 using NcclId = std::array<std::byte, 128>;  // ncclUniqueId
-
-// The ranks of this process among all ranks.
-struct NcclRanks {
-  NcclId id{};
-  int first = 0;
-  int all = 0;
-  int64_t bf16_floats = 0;
-};
 
 struct CudaCollectivePlugin {
   int version = 0;              // kCudaCollectivePluginVersion; first in every version of the table
@@ -31,10 +23,11 @@ struct CudaCollectivePlugin {
   SumKernel (*make_sum)(int ordinal) = nullptr;
   // Both throw std::runtime_error if NCCL cannot be opened; the first call that needs it opens it.
   NcclId (*make_nccl_id)() = nullptr;
-  // `host` performs broadcast() and barrier(). Returns when all ranks of all processes have joined.
+  // The first `bf16_floats` of a buffer travel as bf16. Returns when all ranks of all processes
+  // have joined, with the same `id`.
   std::unique_ptr<Collective> (*make_nccl)(std::span<const DeviceReplica> replicas,
-                                           const NcclRanks& ranks,
-                                           std::unique_ptr<Collective> host) = nullptr;
+                                           std::shared_ptr<Ranks> ranks, const NcclId& id,
+                                           int64_t bf16_floats) = nullptr;
   // Makes a group on `device`, a GPU. make_nccl_id() returns the same id in every process because
   // NCCL_COMM_ID is set. Returns when all processes have joined.
   std::unique_ptr<NcclGroup> (*make_group)(std::unique_ptr<Device> device, int rank,

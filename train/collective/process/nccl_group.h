@@ -17,11 +17,11 @@ namespace stoker {
 class NcclGroup : public ProcessGroup {
  public:
   virtual int cuda_ordinal() const = 0;  // of this process's GPU
-  // Makes a collective of one replica per process, which is on this GPU. `host` performs
-  // broadcast() and barrier(). bf16_floats: see CudaCollectiveOptions.
+  // Makes a collective of one replica per process, which is on this GPU. The first `bf16_floats` of
+  // a buffer travel as bf16.
   virtual std::unique_ptr<Collective> make_collective(const DeviceReplica& replica,
                                                       int64_t bf16_floats,
-                                                      std::unique_ptr<Collective> host) = 0;
+                                                      std::shared_ptr<Ranks> ranks) = 0;
   NcclGroup* nccl() final { return this; }
 };
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/collective/joined.h"
+#include "train/collective/process/process_group.h"
 #include "train/collective/wire/exchange.h"
 
 namespace stoker {
@@ -29,16 +29,15 @@ void encode_with_residual(GradWire wire, const WireKey& key, int64_t first, std:
 
 class WireCollective final : public Collective, public WireState {
  public:
-  WireCollective(ProcessGroup* group, int local, const WireOptions& options)
-      : options_(options),
+  WireCollective(std::shared_ptr<Ranks> ranks, const SumOptions& options)
+      : Collective(std::move(ranks)),
+        options_(options),
         layout_(options.wire, options.gradient_floats, options.buffer_floats),
-        group_(group),
-        local_(local),
-        first_rank_(group ? group->rank() * local : 0),
-        size_(group ? group->size() * local : local),
-        host_(group ? make_process_collective(*group, local) : make_host_collective(local)),
-        here_(make_host_collective(local)),
-        ranks_(static_cast<size_t>(local)),
+        group_(this->ranks()->group()),
+        local_(this->ranks()->local()),
+        first_rank_(this->ranks()->first()),
+        size_(size()),
+        ranks_(static_cast<size_t>(local_)),
         sum_(static_cast<size_t>(layout_.bytes())) {
     const int64_t kept = feeds_back(options.wire) ? options.gradient_floats : 0;
     for (Rank& rank : ranks_) {
@@ -50,10 +49,8 @@ class WireCollective final : public Collective, public WireState {
     buffers_.layout = &layout_;
     buffers_.sum = sum_;
     buffers_.first_sums_all = options.to_server;
-    exchange_ = make_wire_exchange(buffers_, group);
+    exchange_ = make_wire_exchange(buffers_, group_);
   }
-
-  int size() const override { return size_; }
 
   void all_reduce(int rank, std::span<const float* const> buffers,
                   std::span<float> result) override {
@@ -65,7 +62,7 @@ class WireCollective final : public Collective, public WireState {
     together(rank, [this] { exchange_->swap(); });
     write_share_of_sum(rank, result);
     if (options_.to_server) {
-      here_->barrier(rank);
+      ranks()->meet(rank);
     } else {
       together(rank, [this] { exchange_->spread(); });
       read_sum(result);
@@ -74,16 +71,6 @@ class WireCollective final : public Collective, public WireState {
     ++ranks_[static_cast<size_t>(rank)].step;
   }
 
-  void broadcast(int rank, std::span<float> values, int root) override {
-    host_->broadcast(rank, values, root);
-  }
-  void barrier(int rank) override { host_->barrier(rank); }
-  void abort() noexcept override {
-    host_->abort();
-    here_->abort();
-  }
-
-  Traffic traffic() const override { return traffic_; }
   WireState* wire() override { return this; }
 
   int64_t residual_floats() const override {
@@ -99,7 +86,7 @@ class WireCollective final : public Collective, public WireState {
     const auto append = [](std::vector<float>& to, std::span<const float> more) {
       to.insert(to.end(), more.begin(), more.end());
     };
-    if (group_ == nullptr || group_->size() == 1) {
+    if (group_ == nullptr) {
       append(own, sum_residual_);
       return own;
     }
@@ -151,10 +138,10 @@ class WireCollective final : public Collective, public WireState {
   // Runs `work` in the thread of rank 0 when all ranks are here, and holds them until it is done.
   template <typename Work>
   void together(int rank, Work work) {
-    here_->barrier(rank);
-    if (group_ == nullptr || group_->size() == 1) return;
+    ranks()->meet(rank);
+    if (group_ == nullptr) return;
     if (rank == 0) work();
-    here_->barrier(rank);
+    ranks()->meet(rank);
   }
 
   void write_own(int rank, std::span<const float* const> buffers) {
@@ -241,26 +228,23 @@ class WireCollective final : public Collective, public WireState {
     }
   }
 
-  const WireOptions options_;
+  const SumOptions options_;
   const WireLayout layout_;
-  ProcessGroup* const group_;
+  ProcessGroup* const group_;  // null: a single process
   const int local_, first_rank_, size_;
-  const std::unique_ptr<Collective> host_;  // for broadcast() and barrier()
-  const std::unique_ptr<Collective> here_;  // the barrier of this process's ranks
   // Each rank writes its own element, and what it sums of sum_ and sum_residual_.
   std::vector<Rank> ranks_;
   std::vector<std::byte> sum_;
   std::vector<float> sum_residual_;
   WireBuffers buffers_;
   std::unique_ptr<WireExchange> exchange_;
-  Traffic traffic_;  // rank 0's
 };
 
 }  // namespace
 
-std::unique_ptr<Collective> make_wire_collective(ProcessGroup* group, int local,
-                                                 const WireOptions& options) {
-  return std::make_unique<WireCollective>(group, local, options);
+std::unique_ptr<Collective> make_wire_collective(std::shared_ptr<Ranks> ranks,
+                                                 const SumOptions& options) {
+  return std::make_unique<WireCollective>(std::move(ranks), options);
 }
 
 }  // namespace stoker

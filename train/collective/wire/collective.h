@@ -12,27 +12,13 @@
 // train/collective/collective.h.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
 #include "train/collective/collective.h"
-#include "train/collective/process/process_group.h"
-#include "train/collective/wire/grad_wire.h"
 
 namespace stoker {
 
-struct WireOptions {
-  GradWire wire = GradWire::bf16;
-  int64_t gradient_floats = 0;  // of a buffer: what follows travels in fp32
-  int64_t buffer_floats = 0;    // size of every buffer and result
-  uint64_t seed = 0;            // of the stochastic rounding
-  // The replicas of the first process sum all blocks, and the sum stays there (a parameter server):
-  // it is not encoded. They all pass one result; those of other processes are left alone.
-  bool to_server = false;
-};
-
-// `group`, which may be null for a single process, must outlive the collective.
-std::unique_ptr<Collective> make_wire_collective(ProcessGroup* group, int local,
-                                                 const WireOptions& options);
+std::unique_ptr<Collective> make_wire_collective(std::shared_ptr<Ranks> ranks,
+                                                 const SumOptions& options);
 
 }  // namespace stoker

@@ -160,7 +160,7 @@ class ByGathers final : public BetweenProcesses {
 }  // namespace
 
 std::unique_ptr<WireExchange> make_wire_exchange(const WireBuffers& buffers, ProcessGroup* group) {
-  if (group == nullptr || group->size() == 1) return std::make_unique<InOneProcess>(buffers);
+  if (group == nullptr) return std::make_unique<InOneProcess>(buffers);
   if (MessageGroup* messages = group->messages()) {
     return std::make_unique<ByMessages>(buffers, *messages);
   }
