@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "train/cpu/plan_builder.h"
-#include "train/cpu/winograd_steps.h"
 
 namespace stoker {
 namespace {
@@ -178,7 +177,7 @@ class WeightSteps final : public CpuSteps {
     const FusedNode& node = builder.node(index_);
     const int dy = builder.take_gradient(index_, 1)[0];
     const int before =
-        reads_output(node.activation) ? append_activation_back(builder, index_, dy) : dy;
+        reads_output(node.activation) ? builder.append_activation_back(index_, dy) : dy;
     builder.begin(index_, StepUse::parameters);
     build_backward_weights(builder, before);
     builder.begin(index_, StepUse::inputs);
@@ -241,30 +240,13 @@ class WeightSteps final : public CpuSteps {
   int cast_ = -1;  // buffer with the input, if that has another precision
 };
 
-class LayerSteps final : public CpuSteps {
- public:
-  explicit LayerSteps(int index) : index_(index) {}
-
-  void build_forward(CpuPlanBuilder& builder) override {
-    steps_ = make(builder);
-    steps_->build_forward(builder);
-  }
-  void build_backward(CpuPlanBuilder& builder) override { steps_->build_backward(builder); }
-
- private:
-  std::unique_ptr<CpuSteps> make(const CpuPlanBuilder& builder) const {
-    if (builder.spec(index_).flat) return std::make_unique<WeightSteps<InnerProduct>>(index_);
-    auto winograd = make_winograd_steps(builder, index_);
-    if (winograd != nullptr) return winograd;
-    return std::make_unique<WeightSteps<Convolution>>(index_);
-  }
-
-  const int index_;
-  std::unique_ptr<CpuSteps> steps_;
-};
-
 }  // namespace
 
-std::unique_ptr<CpuSteps> make_cpu_conv(int index) { return std::make_unique<LayerSteps>(index); }
+std::unique_ptr<CpuSteps> make_cpu_conv(const CpuPlanBuilder& builder, int index) {
+  if (builder.spec(index).flat) return std::make_unique<WeightSteps<InnerProduct>>(index);
+  auto winograd = make_winograd_steps(builder, index);
+  if (winograd != nullptr) return winograd;
+  return std::make_unique<WeightSteps<Convolution>>(index);
+}
 
 }  // namespace stoker

@@ -15,7 +15,6 @@ namespace stoker {
 namespace {
 
 const EngineOptions& checked_for_cpu(const NetSpec& net, const EngineOptions& o) {
-  require_options("CPU engine", net, o);
   const auto reject = [&](const std::string& why) {
     throw std::invalid_argument("CPU engine for '" + net.name + "': " + why);
   };
@@ -37,12 +36,8 @@ std::unique_ptr<Engine> make_cpu_engine(const NetSpec& net, const EngineOptions&
 }
 
 CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
-    : net_(net),
-      options_(checked_for_cpu(net, options)),
-      parameter_table_(parameter_table(net)),
-      layout_(net, kCpuFusion),
+    : NetEngine("CPU engine", net, checked_for_cpu(net, options), kCpuFusion),
       gaps_(layout_.gaps()),
-      micro_batches_(options.rows / options.micro_batch_size),
       input_(net.input, net.input_channels, options.precision,
              activation_layout(net, options.precision, options.norms != nullptr), options.mean,
              options.stddev),
@@ -51,8 +46,11 @@ CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
       nets_(workers_.size()) {
   build_nets();
   const MicroBatchNet& first = options_.training ? *nets_[0].training : *nets_[0].evaluation;
-  states_ = std::make_unique<CpuStateStore>(net_, options_, layout_, first.conv_layouts(), engine_,
-                                            workers_);
+  copies_ = std::make_unique<CpuWeightCopies>(net_, layout_, first.conv_layouts(), engine_,
+                                              workers_.size());
+  parameters_ = float_memory(layout_.parameter_numbers());
+  statistics_ = float_memory(layout_.statistics_numbers());
+  reset_statistics();
   if (options_.training) allocate_training();
 }
 
@@ -76,7 +74,10 @@ void CpuEngine::build_nets() {
 }
 
 void CpuEngine::allocate_training() {
-  left_out_.assign(parameter_table_.size(), false);
+  momenta_ = float_memory(layout_.parameter_numbers());
+  if (has_second_moments(options_.optimizer)) {
+    second_moments_ = float_memory(layout_.parameter_numbers());
+  }
   if (!sums_in_place()) reduced_ = float_memory(layout_.numbers());
   gradients_ = float_memory(micro_batches_ * layout_.numbers());
   if (options_.accumulates) {
@@ -96,34 +97,23 @@ float* CpuEngine::gradients_of(int micro_batch) const {
   return gradients_.floats().data() + micro_batch * layout_.numbers();
 }
 
-void CpuEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
-  require_tensors(options_, "expect_frozen", tensors, parameter_table_.size());
-  bool changed = false;
-  for (size_t t = 0; t < tensors.size(); ++t) {
-    if (left_out_[t] == tensors[t].frozen) continue;
-    changed = true;
-    left_out_[t] = tensors[t].frozen;
-  }
-  if (!changed) return;
-  clear_left_out();
+void CpuEngine::leave_out(bool) {
   for (const Worker& worker : nets_) worker.training->leave_out(left_out_);
+}
+
+void CpuEngine::clear_gradient(const LayoutTensor& tensor) {
+  for (int i = 0; i < micro_batches_; ++i) {
+    std::fill_n(gradients_of(i) + tensor.offset, tensor.count, 0.0f);
+  }
 }
 
 // The last sum is in the buffer, and what was lost on a wire is sent later: it may have more than
 // zeros also where no step writes.
 void CpuEngine::clear_sum() {
-  clear_left_out();
-  for (const LayoutGap& gap : gaps_) std::fill_n(gradients_of(0) + gap.offset, gap.count, 0.0f);
-}
-
-void CpuEngine::clear_left_out() {
   for (size_t t = 0; t < left_out_.size(); ++t) {
-    if (!left_out_[t]) continue;
-    const LayoutTensor& tensor = layout_.tensors()[t];
-    for (int i = 0; i < micro_batches_; ++i) {
-      std::fill_n(gradients_of(i) + tensor.offset, tensor.count, 0.0f);
-    }
+    if (left_out_[t]) clear_gradient(layout_.tensors()[t]);
   }
+  for (const LayoutGap& gap : gaps_) std::fill_n(gradients_of(0) + gap.offset, gap.count, 0.0f);
 }
 
 // Micro-batches begin in ascending order: synchronised batch norms need that (norm_exchange.h).
@@ -136,10 +126,9 @@ void CpuEngine::for_each_micro_batch(const std::function<void(Worker&, int)>& jo
 
 MicroBatchRun CpuEngine::run_of(bool averaged) const {
   MicroBatchRun run;
-  run.parameters = states_->at(averaged ? StateKind::average : StateKind::parameters).data();
-  run.statistics =
-      states_->at(averaged ? StateKind::average_statistics : StateKind::statistics).data();
-  run.forward_weights = &states_->weights().forward();
+  run.parameters = weights(averaged);
+  run.statistics = statistics(averaged);
+  run.forward_weights = &copies_->forward();
   return run;
 }
 
@@ -159,7 +148,7 @@ std::span<const float* const> CpuEngine::gradient_buffers() const {
 
 // What fails here fails for all replicas: they may wait for this micro-batch, and other workers of
 // this engine for theirs.
-void CpuEngine::run_training(MicroBatchNet& net, const MicroBatchRun& run) const {
+void CpuEngine::run_net(MicroBatchNet& net, const MicroBatchRun& run) const {
   try {
     net.run(run);
   } catch (...) {
@@ -168,23 +157,20 @@ void CpuEngine::run_training(MicroBatchNet& net, const MicroBatchRun& run) const
   }
 }
 
-void CpuEngine::forward_backward(const BatchRows& batch) {
-  require_batch(options_, batch);
+void CpuEngine::run_training(const BatchRows& batch) {
   if (batch.targets != nullptr) {
     require_targets(net_, options_.rows, batch);
   } else {
     require_labels_in_range(batch.labels, "label");
   }
   if (batch.mix_labels != nullptr) require_labels_in_range(batch.mix_labels, "second label");
-  states_->load_weights(false);
   if (sums_in_place()) clear_sum();
   const int rows = options_.micro_batch_size;
-  const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for_each_micro_batch([&](Worker& worker, int micro_batch) {
     const int64_t first = static_cast<int64_t>(micro_batch) * rows;
-    input_.load(batch.images + first * image, rows, worker.training->input());
+    input_.load(batch.images + first * image_bytes(), rows, worker.training->input());
     MicroBatchRun run = run_of(false);
-    run.backward_weights = &states_->weights().backward();
+    run.backward_weights = &copies_->backward();
     run.labels = batch.labels + first;
     run.weights = batch.weights + first;
     if (batch.targets != nullptr) run.targets = batch.targets + first * net_.classes;
@@ -195,7 +181,7 @@ void CpuEngine::forward_backward(const BatchRows& batch) {
     }
     run.gradients = gradients_of(micro_batch);
     run.micro_batch = micro_batch;
-    run_training(*worker.training, run);
+    run_net(*worker.training, run);
   });
   has_earlier_ = !batch.first;
   if (batch.last) return;
@@ -203,81 +189,118 @@ void CpuEngine::forward_backward(const BatchRows& batch) {
   add_buffers(own, batch.first, earlier_.floats(), workers_);
 }
 
-void CpuEngine::update(const UpdateArgs& args) {
-  require_update(options_, args, parameter_table_.size());
-  require_gradients(args.tensors, left_out_, parameter_table_);
+bool CpuEngine::apply(const UpdateArgs& args) {
   const float* reduced = reduced_gradients().data();
   gradients_finite_ = all_finite(layout_, reduced, workers_);
   const float weight_sum = step_metric(layout_, reduced, StepMetric::weight);
-  if (!gradients_finite_ || weight_sum <= 0) return;
+  if (!gradients_finite_ || weight_sum <= 0) return false;
   const auto gradient_scale =
       static_cast<float>(static_cast<double>(options_.nominal_rows) / weight_sum);
-  UpdatedStates states{states_->at(StateKind::parameters).data(),
-                       states_->at(StateKind::momenta).data()};
-  if (has_second_moments(options_.optimizer)) {
-    states.second_moments = states_->at(StateKind::second_moments).data();
-  }
+  const UpdatedStates states = updated_states();
   const std::vector<TensorScale> scales =
       tensor_scales(args, gradient_scale, layout_, reduced, states.weights, workers_);
   update_tensors(args, scales, layout_, reduced, states, workers_);
-  move_statistics(layout_, options_.micro_batch_size, reduced,
-                  states_->at(StateKind::statistics).data());
-  states_->changed();
+  move_statistics(layout_, options_.micro_batch_size, reduced, statistics(false));
+  return false;
 }
 
 StepMetrics CpuEngine::step_metrics() {
-  require_training(options_, "metrics");
+  require_training("metrics");
   return step_metrics_from(reduced_gradients().data() + layout_.metrics(), gradients_finite_);
 }
 
-void CpuEngine::forward(const BatchRows& batch, const View& view, bool averaged,
-                        std::span<float> logits) {
-  require_forward(options_, net_, view, logits);
-  if (averaged) states_->make_average();
-  states_->load_weights(averaged);
+void CpuEngine::run_evaluation(const BatchRows& batch, const View& view, bool averaged,
+                               std::span<float> logits) {
   const int rows = options_.micro_batch_size;
-  const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for_each_micro_batch([&](Worker& worker, int micro_batch) {
     const int64_t first = static_cast<int64_t>(micro_batch) * rows;
-    input_.load(batch.images + first * image, rows, view, worker.evaluation->input());
+    input_.load(batch.images + first * image_bytes(), rows, view, worker.evaluation->input());
     MicroBatchRun run = run_of(averaged);
     run.logits = logits.data() + first * net_.classes;
     worker.evaluation->run(run);
   });
 }
 
-std::vector<CpuEngine::MemoryLine> CpuEngine::memory_lines() const {
-  const auto floats = [](int64_t count) { return count * static_cast<int64_t>(sizeof(float)); };
-  const int64_t states = floats(layout_.parameter_numbers() + layout_.statistics_numbers());
+void CpuEngine::copy_weights(const float* masters) {
+  workers_.run([&](int worker) { copies_->prepare(worker, masters); });
+}
+
+float* CpuEngine::memory_of(StateKind kind) const {
+  const CpuMemory* const memories[] = {
+      &parameters_, &momenta_, &average_, &statistics_, &average_statistics_, &second_moments_};
+  return memories[static_cast<size_t>(kind)]->floats().data();
+}
+
+void CpuEngine::allocate_average() {
+  average_ = CpuMemory(parameters_.bytes());
+  average_statistics_ = CpuMemory(statistics_.bytes());
+}
+
+void CpuEngine::copy(std::span<const float> from, float* to) { std::ranges::copy(from, to); }
+
+void CpuEngine::blend(float decay, bool pull, std::span<float> average, std::span<float> current) {
+  stoker::blend(decay, pull, average, current, workers_);
+}
+
+void CpuEngine::download(const float* state, std::span<float> values) const {
+  std::copy_n(state, values.size(), values.begin());
+}
+
+void CpuEngine::upload(std::span<const float> values, float* state) { copy(values, state); }
+
+void CpuEngine::download_parameters(const float* state, std::span<float> values) const {
+  convert(state, values.data(), true);
+}
+
+void CpuEngine::upload_parameters(std::span<const float> values, float* state) {
+  convert(values.data(), state, false);
+}
+
+void CpuEngine::convert(const float* from, float* to, bool to_canonical) const {
+  for (size_t t = 0; t < parameter_table_.size(); ++t) {
+    const int64_t canonical = parameter_table_[t].offset, flat = layout_.tensors()[t].offset;
+    std::copy_n(from + (to_canonical ? flat : canonical), parameter_table_[t].count,
+                to + (to_canonical ? canonical : flat));
+  }
+  // The convolutions' weights are converted on the workers, which may use oneDNN.
+  workers_.run([&](int worker) {
+    const dnnl::stream stream(engine_);
+    const auto& layouts = copies_->layouts();
+    for (size_t i = worker; i < layouts.size(); i += workers_.size()) {
+      const ConvLayout& conv = layouts[i];
+      if (conv.master == conv.canonical) continue;
+      const int t = layout_.tensor_of(conv.node, ParameterKind::conv_weight);
+      const int64_t canonical = parameter_table_[t].offset, flat = layout_.tensors()[t].offset;
+      dnnl::memory source(to_canonical ? conv.master : conv.canonical, engine_,
+                          const_cast<float*>(from + (to_canonical ? flat : canonical)));
+      dnnl::memory target(to_canonical ? conv.canonical : conv.master, engine_,
+                          to + (to_canonical ? canonical : flat));
+      dnnl::reorder(source, target).execute(stream, source, target);
+    }
+  });
+}
+
+std::vector<MemoryLine> CpuEngine::memory_lines() const {
+  const int64_t states = parameters_.bytes() + statistics_.bytes();
   int64_t arenas = 0;
   for (const Worker& worker : nets_) arenas += worker.arena.bytes();
   return {{"parameters and statistics", states},
-          {"momenta", states_->moment_bytes()},
+          {"momenta", momenta_.bytes() + second_moments_.bytes()},
           {"average (if used)", states},
           {"gradients of the micro-batches and their sum",
            gradients_.bytes() + reduced_.bytes() + earlier_.bytes()},
-          {"weights as the convolutions read them", states_->weights().bytes()},
+          {"weights as the convolutions read them", copies_->bytes()},
           {"activations, gradients and workspaces", arenas}};
 }
 
-int64_t CpuEngine::planned_bytes() const {
-  int64_t bytes = 0;
-  for (const MemoryLine& line : memory_lines()) bytes += line.bytes;
-  return bytes;
-}
-
-std::string CpuEngine::describe_memory() const {
-  std::string text;
-  char buffer[160];
-  for (const MemoryLine& line : memory_lines()) {
-    std::snprintf(buffer, sizeof buffer, "%9.1f MiB  %s\n", line.bytes / 1048576.0, line.what);
-    text += buffer;
-  }
-  std::snprintf(buffer, sizeof buffer,
+std::string CpuEngine::memory_summary() const {
+  char line[160];
+  std::snprintf(line, sizeof line,
                 "%9.1f MiB  CPU engine: %d micro-batch%s of %d samples, %d worker%s\n",
-                planned_bytes() / 1048576.0, micro_batches_, micro_batches_ == 1 ? "" : "es",
-                options_.micro_batch_size, workers_.size(), workers_.size() == 1 ? "" : "s");
-  return text + buffer;
+                static_cast<double>(planned_bytes()) / (1 << 20), micro_batches_,
+                micro_batches_ == 1 ? "" : "es", options_.micro_batch_size, workers_.size(),
+                workers_.size() == 1 ? "" : "s");
+  return line;
 }
 
 std::vector<std::string> CpuEngine::implementations() const {

@@ -7,10 +7,6 @@
 namespace stoker {
 namespace {
 
-constexpr NodeKinds<CpuPlanBuilder> kCpuKinds{make_cpu_conv, make_cpu_norm,    make_cpu_activation,
-                                              make_cpu_add,  make_cpu_concat,  make_cpu_pool,
-                                              make_cpu_pad,  make_cpu_dropout, make_cpu_head};
-
 // Sets a handle only if it changes, because that has a cost (version 2 also writes the padding of a
 // padded layout).
 void point(const dnnl::memory& memory, const void* to) {
@@ -58,7 +54,7 @@ MicroBatchNet::MicroBatchNet(const NetSpec& net, const PlanOptions& options,
                              const GradientLayout& layout, const dnnl::engine& engine)
     : layout_(layout), program_(std::make_unique<MicroBatchProgram>()) {
   CpuPlanBuilder builder(net, options, layout, engine, *program_);
-  build_plan(builder, program_->plan, kCpuKinds);
+  builder.build();
   program_->input = builder.view(builder.activation(0), program_->plan.input);
 }
 

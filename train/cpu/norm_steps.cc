@@ -279,29 +279,11 @@ class PixelNormSteps final : public CpuSteps {
   int mean_ = -1, variance_ = -1;  // buffers
 };
 
-class EitherNormSteps final : public CpuSteps {
- public:
-  explicit EitherNormSteps(int index) : index_(index) {}
-
-  void build_forward(CpuPlanBuilder& builder) override {
-    if (builder.in_blocks(index_)) {
-      steps_ = std::make_unique<BlockedNormSteps>(index_);
-    } else {
-      steps_ = std::make_unique<PixelNormSteps>(index_);
-    }
-    steps_->build_forward(builder);
-  }
-  void build_backward(CpuPlanBuilder& builder) override { steps_->build_backward(builder); }
-
- private:
-  const int index_;
-  std::unique_ptr<CpuSteps> steps_;
-};
-
 }  // namespace
 
-std::unique_ptr<CpuSteps> make_cpu_norm(int index) {
-  return std::make_unique<EitherNormSteps>(index);
+std::unique_ptr<CpuSteps> make_cpu_norm(const CpuPlanBuilder& builder, int index) {
+  if (builder.in_blocks(index)) return std::make_unique<BlockedNormSteps>(index);
+  return std::make_unique<PixelNormSteps>(index);
 }
 
 }  // namespace stoker

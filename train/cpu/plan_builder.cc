@@ -1,6 +1,5 @@
 #include "train/cpu/plan_builder.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,7 +14,8 @@ CpuPlanBuilder::CpuPlanBuilder(const NetSpec& net, const PlanOptions& options,
       held_(tensor_precisions(options.precision, kCpuPrecision)),
       activation_layout_(
           stoker::activation_layout(net, options.precision, options.norms != nullptr)),
-      program_(program) {}
+      program_(program),
+      layers_(nodes().size()) {}
 
 onednn::Desc CpuPlanBuilder::activation(int index, Precision in) const {
   using Tag = dnnl::memory::format_tag;
@@ -40,22 +40,12 @@ Precision CpuPlanBuilder::precision(int index) const {
   return is_vector(index) ? held_.head : held_.activations;
 }
 
-bool CpuPlanBuilder::is_padded(int index) const {
-  return in_blocks(index) && node(index).shape.channels % kBlockChannels != 0;
-}
-
-// Convolution, batch norm, GELU and the head read their inputs again; the other activations read
-// their output.
-bool CpuPlanBuilder::value_needed_backward(int index) const {
-  if (!options().training) return false;
-  const FusedNode& self = node(index);
-  const bool kept_by_norm = self.kind == OpKind::batch_norm;  // its workspace has what it needs
-  if (!kept_by_norm && reads_output(self.activation)) return true;
-  return std::ranges::any_of(nodes(), [&](const FusedNode& reader) {
-    const bool rereads = reader.kind == OpKind::conv || reader.kind == OpKind::batch_norm ||
-                         reader.kind == OpKind::gelu || reader.kind == OpKind::linear;
-    return rereads && reader.input == index;
-  });
+void CpuPlanBuilder::layer(int index) {
+  const OpKind kind = node(index).kind;
+  layers_[index] = kind == OpKind::conv         ? make_cpu_conv(*this, index)
+                   : kind == OpKind::batch_norm ? make_cpu_norm(*this, index)
+                                                : make_cpu_head(index);
+  layers_[index]->build_forward(*this);
 }
 
 dnnl::memory CpuPlanBuilder::bind(std::vector<Binding>& list, const onednn::Desc& desc,
@@ -97,14 +87,6 @@ void CpuPlanBuilder::copy(const dnnl::memory& from, const dnnl::memory& to) {
   const dnnl::reorder::primitive_desc desc(engine_, from.get_desc(), engine_, to.get_desc(),
                                            onednn::caller_scratchpad());
   execute<dnnl::reorder>("reorder", desc, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
-}
-
-void CpuPlanBuilder::append_sum(int index, int a, int b, int sum) {
-  const bool swapped = sum == b;  // oneDNN can overwrite only its first source
-  execute<dnnl::binary>("add_gradients", onednn::binary_add(engine_, activation(index), false),
-                        {{DNNL_ARG_SRC_0, gradient_view(index, swapped ? b : a)},
-                         {DNNL_ARG_SRC_1, gradient_view(index, swapped ? a : b)},
-                         {DNNL_ARG_DST, gradient_view(index, sum)}});
 }
 
 }  // namespace stoker

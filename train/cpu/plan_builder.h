@@ -1,6 +1,6 @@
 // Builds the program of a MicroBatchNet: oneDNN's views of the plan's buffers, and the primitives
-// of its steps, which the kinds of nodes (*_steps.cc) append. Owner: MicroBatchNet's constructor.
-// One thread.
+// of its steps. Layers with parameters have files of their own (*_steps.cc). Owner: MicroBatchNet's
+// constructor. One thread.
 #pragma once
 
 #include <memory>
@@ -53,13 +53,9 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
   }
   onednn::Desc activation(int index, Precision in) const;
   bool in_blocks(int index) const;  // its channels lie in blocks of kBlockChannels
-  bool is_padded(int index) const;  // its last block of channels is not full
   int64_t value_bytes(int index) const override {
     return static_cast<int64_t>(activation(index).get_size());
   }
-  // Returns whether a step of the backward pass reads the node's output.
-  bool value_needed_backward(int index) const;
-
   // Views of buffers.
   dnnl::memory view(const onednn::Desc& desc, int buffer);
   dnnl::memory new_view(const onednn::Desc& desc) {
@@ -95,31 +91,37 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
  private:
   bool is_vector(int index) const;  // (rows, C): of a fully connected layer, or computed from it
   dnnl::memory bind(std::vector<Binding>& list, const onednn::Desc& desc, int64_t where);
-  void append_sum(int index, int a, int b, int sum) override;
+  void activate(int index, int x, int y) override;
+  void activate_back(int index, int seen, int dy, int dx) override;
+  void add(int index, int a, int b, int y) override;
+  void add_gradients(int index, int a, int b, int sum) override;
+  void concat(int index, const std::vector<int>& parts, int y) override;
+  void concat_back(int index, int part, int first, int dy, int dx) override;
+  void dropout(const char* name, int index, int from, int to) override;
+  void pool(int index, int x, int y) override;
+  void pool_back(int index, int dy, int dx) override;
+  void pad_channels(int index, int x, int y) override;
+  void pad_channels_back(int index, int dy, int dx) override;
+  void layer(int index) override;
+  void layer_back(int index) override { layers_[index]->build_backward(*this); }
 
   const dnnl::engine engine_;
   const dnnl::stream stream_;
   const TensorPrecisions held_;
   const ActivationLayout activation_layout_;
   MicroBatchProgram& program_;
+  std::vector<std::unique_ptr<LayerSteps<CpuPlanBuilder>>> layers_;  // per node
 };
 
-using CpuSteps = NodeSteps<CpuPlanBuilder>;
-std::unique_ptr<CpuSteps> make_cpu_conv(int index);  // also fully connected layers
-std::unique_ptr<CpuSteps> make_cpu_norm(int index);
-std::unique_ptr<CpuSteps> make_cpu_activation(int index);  // relu, gelu, tanh, sigmoid
-std::unique_ptr<CpuSteps> make_cpu_add(int index);
-std::unique_ptr<CpuSteps> make_cpu_concat(int index);
-std::unique_ptr<CpuSteps> make_cpu_pool(int index);  // max, average, adaptive average
-std::unique_ptr<CpuSteps> make_cpu_pad(int index);
-std::unique_ptr<CpuSteps> make_cpu_dropout(int index);
+using CpuSteps = LayerSteps<CpuPlanBuilder>;
+// Convolutions and fully connected layers.
+std::unique_ptr<CpuSteps> make_cpu_conv(const CpuPlanBuilder& builder, int index);
+std::unique_ptr<CpuSteps> make_cpu_norm(const CpuPlanBuilder& builder, int index);
 std::unique_ptr<CpuSteps> make_cpu_head(int index);  // linear, loss
+// Null where a convolution by winograd.h is not possible, or does not pay.
+std::unique_ptr<CpuSteps> make_winograd_steps(const CpuPlanBuilder& builder, int index);
 
-// oneDNN's algorithms of an activation. The backward one reads what reads_output() says.
+// oneDNN's algorithm of an activation.
 dnnl::algorithm forward_algorithm(Activation activation);
-dnnl::algorithm backward_algorithm(Activation activation);
-// Appends the backward step of the activation that a node includes, and returns the buffer with the
-// gradient before it: `dy` if that may be overwritten. REQUIRES: reads_output().
-int append_activation_back(CpuPlanBuilder& builder, int index, int dy);
 
 }  // namespace stoker

@@ -1,95 +1,47 @@
-#include "train/cpu/plan_builder.h"
+// oneDNN's operations on each value, and dropout, which oneDNN has not.
+#include "train/cpu/activation_order.h"
+#include "train/engine/dropout.h"
 
 namespace stoker {
 namespace {
 
-class CpuActivationSteps final : public CpuSteps {
- public:
-  explicit CpuActivationSteps(int index) : index_(index) {}
-
-  void build_forward(CpuPlanBuilder& builder) override {
-    const FusedNode& node = builder.node(index_);
-    const auto desc = onednn::eltwise_forward(builder.engine(), forward_algorithm(node.activation),
-                                              builder.activation(index_));
-    builder.execute<dnnl::eltwise_forward>("activation", desc,
-                                           {{DNNL_ARG_SRC, builder.value_view(node.input)},
-                                            {DNNL_ARG_DST, builder.new_value(index_)}});
+// Of the slope, from what reads_output() says.
+dnnl::algorithm backward_algorithm(Activation activation) {
+  switch (activation) {
+    case Activation::gelu:
+      return dnnl::algorithm::eltwise_gelu_erf;
+    case Activation::tanh:
+      return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
+    case Activation::sigmoid:
+      return dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
+    default:
+      return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
   }
+}
 
-  void build_backward(CpuPlanBuilder& builder) override {
-    const FusedNode& node = builder.node(index_);
-    const int dy = builder.take_gradient(index_, 1)[0];
-    if (!builder.wants_gradient(node.input)) return builder.release(dy);
-    const onednn::Desc data = builder.activation(index_);
-    const auto algorithm = backward_algorithm(node.activation);
-    const auto forward = onednn::eltwise_forward(builder.engine(), algorithm, data);
-    const auto desc = onednn::eltwise_backward(builder.engine(), forward, algorithm, data);
-    const int dx = builder.gradient_over(node.input, dy);
-    onednn::Args args{{DNNL_ARG_DIFF_DST, builder.gradient_view(index_, builder.read(dy))},
-                      {DNNL_ARG_DIFF_SRC, builder.gradient_view(node.input, dx)}};
-    const bool output = reads_output(node.activation);
-    args[output ? DNNL_ARG_DST : DNNL_ARG_SRC] = builder.value_view(output ? index_ : node.input);
-    builder.execute<dnnl::eltwise_backward>("activation_back", desc, std::move(args));
-    builder.release(dy);
-  }
-
- private:
-  const int index_;
+struct DropoutArgs {
+  ActivationOrder order;
+  Precision precision;
+  uint64_t key;
+  float rate;
 };
 
-// The sum overwrites the last value of a branch if nothing else needs that value.
-class CpuAddSteps final : public CpuSteps {
- public:
-  explicit CpuAddSteps(int index) : index_(index) {}
-
-  void build_forward(CpuPlanBuilder& builder) override {
-    const FusedNode& node = builder.node(index_);
-    const auto free_after = [&](int input) {
-      return builder.node(input).readers == 1 && input != 0 &&
-             !builder.value_needed_backward(input);
-    };
-    const int other = node.more_inputs[0];
-    const bool swapped = !free_after(node.input) && free_after(other);
-    const int first = swapped ? other : node.input;
-    const int second = swapped ? node.input : other;
-    const int sum = free_after(first) && first != second
-                        ? builder.define_value_over(index_, builder.value_buffer(first))
-                        : builder.define_value(index_);
-    // oneDNN 2.6's addition with a ReLU is wrong if blocks of channels are padded.
-    const onednn::Desc data = builder.activation(index_);
-    const bool relu = node.activation == Activation::relu;
-    const bool fused = relu && !builder.is_padded(index_);
-    const auto desc = onednn::binary_add(builder.engine(), data, fused);
-    builder.execute<dnnl::binary>(fused ? "add_relu" : "add", desc,
-                                  {{DNNL_ARG_SRC_0, builder.value_view(first)},
-                                   {DNNL_ARG_SRC_1, builder.value_view(second)},
-                                   {DNNL_ARG_DST, builder.view(data, sum)}});
-    if (relu && !fused) build_relu(builder, data);
-  }
-
-  void build_backward(CpuPlanBuilder& builder) override {
-    const FusedNode& node = builder.node(index_);
-    const int dy = builder.take_gradient(index_, 1)[0];
-    const int passed =
-        node.activation == Activation::relu ? append_activation_back(builder, index_, dy) : dy;
-    for (const int input : inputs_of(node)) {
-      if (builder.wants_gradient(input)) builder.pass_gradient(input, passed);
+// Multiplies values, or their gradients, by the factors that their places draw.
+template <typename Number>
+void apply_dropout(const DropoutArgs& a, int64_t position, const Number* from, Number* to) {
+  const ActivationOrder& o = a.order;
+  for (int row = 0; row < o.rows; ++row) {
+    const uint64_t key = dropout_row_key(a.key, position + row);
+    for (int c = 0; c < o.stored_channels(); ++c) {
+      for (int64_t pixel = 0; pixel < o.pixels(); ++pixel) {
+        const int64_t at = o.at(row, c, 0, static_cast<int>(pixel));
+        const float factor =
+            c < o.channels ? dropout_factor(key, c * o.pixels() + pixel, a.rate) : 0.0f;
+        set_number(to, at, factor == 0 ? 0.0f : factor * number_at(from, at));
+      }
     }
-    builder.release(dy);
   }
-
- private:
-  void build_relu(CpuPlanBuilder& builder, const onednn::Desc& data) {
-    const auto desc =
-        onednn::eltwise_forward(builder.engine(), dnnl::algorithm::eltwise_relu, data);
-    builder.execute<dnnl::eltwise_forward>(
-        "relu", desc,
-        {{DNNL_ARG_SRC, builder.value_view(index_)},
-         {DNNL_ARG_DST, builder.view(data, builder.write(builder.value_buffer(index_)))}});
-  }
-
-  const int index_;
-};
+}
 
 }  // namespace
 
@@ -106,38 +58,61 @@ dnnl::algorithm forward_algorithm(Activation activation) {
   }
 }
 
-dnnl::algorithm backward_algorithm(Activation activation) {
-  switch (activation) {
-    case Activation::gelu:
-      return dnnl::algorithm::eltwise_gelu_erf;
-    case Activation::tanh:
-      return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
-    case Activation::sigmoid:
-      return dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
-    default:
-      return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
-  }
+void CpuPlanBuilder::activate(int index, int x, int y) {
+  const onednn::Desc data = activation(index);
+  const auto desc =
+      onednn::eltwise_forward(engine_, forward_algorithm(node(index).activation), data);
+  execute<dnnl::eltwise_forward>("activation", desc,
+                                 {{DNNL_ARG_SRC, view(data, x)}, {DNNL_ARG_DST, view(data, y)}});
 }
 
-int append_activation_back(CpuPlanBuilder& builder, int index, int dy) {
-  const onednn::Desc data = builder.activation(index);
-  const auto algorithm = backward_algorithm(builder.node(index).activation);
-  const auto forward = onednn::eltwise_forward(builder.engine(), algorithm, data);
-  const auto desc = onednn::eltwise_backward(builder.engine(), forward, algorithm, data);
-  const int before =
-      builder.owned(dy) ? builder.write(dy) : builder.new_buffer(builder.value_bytes(index));
-  builder.execute<dnnl::eltwise_backward>(
-      "activation_back", desc,
-      {{DNNL_ARG_DST, builder.value_view(index)},
-       {DNNL_ARG_DIFF_DST, builder.gradient_view(index, builder.read(dy))},
-       {DNNL_ARG_DIFF_SRC, builder.gradient_view(index, before)}});
-  return before;
+void CpuPlanBuilder::activate_back(int index, int seen, int dy, int dx) {
+  const onednn::Desc data = activation(index);
+  const Activation kind = node(index).activation;
+  const auto algorithm = backward_algorithm(kind);
+  const auto forward = onednn::eltwise_forward(engine_, algorithm, data);
+  execute<dnnl::eltwise_backward>(
+      "activation_back", onednn::eltwise_backward(engine_, forward, algorithm, data),
+      {{reads_output(kind) ? DNNL_ARG_DST : DNNL_ARG_SRC, view(data, seen)},
+       {DNNL_ARG_DIFF_DST, view(data, dy)},
+       {DNNL_ARG_DIFF_SRC, view(data, dx)}});
 }
 
-std::unique_ptr<CpuSteps> make_cpu_activation(int index) {
-  return std::make_unique<CpuActivationSteps>(index);
+void CpuPlanBuilder::add(int index, int a, int b, int y) {
+  const onednn::Desc data = activation(index);
+  const bool relu = node(index).activation == Activation::relu;
+  // oneDNN 2.6's addition with a ReLU is wrong if the last block of channels is not full.
+  const bool full = !in_blocks(index) || node(index).shape.channels % kBlockChannels == 0;
+  const bool fused = relu && full;
+  execute<dnnl::binary>(fused ? "add_relu" : "add", onednn::binary_add(engine_, data, fused),
+                        {{DNNL_ARG_SRC_0, view(data, a)},
+                         {DNNL_ARG_SRC_1, view(data, b)},
+                         {DNNL_ARG_DST, view(data, y)}});
+  if (!relu || fused) return;
+  execute<dnnl::eltwise_forward>(
+      "relu", onednn::eltwise_forward(engine_, dnnl::algorithm::eltwise_relu, data),
+      {{DNNL_ARG_SRC, view(data, read(y))}, {DNNL_ARG_DST, view(data, write(y))}});
 }
 
-std::unique_ptr<CpuSteps> make_cpu_add(int index) { return std::make_unique<CpuAddSteps>(index); }
+void CpuPlanBuilder::add_gradients(int index, int a, int b, int sum) {
+  if (sum == b) std::swap(a, b);  // oneDNN can overwrite only its first source
+  const onednn::Desc data = activation(index);
+  execute<dnnl::binary>("add_gradients", onednn::binary_add(engine_, data, false),
+                        {{DNNL_ARG_SRC_0, view(data, a)},
+                         {DNNL_ARG_SRC_1, view(data, b)},
+                         {DNNL_ARG_DST, view(data, sum)}});
+}
+
+void CpuPlanBuilder::dropout(const char* name, int index, int from, int to) {
+  const DropoutArgs args{ActivationOrder(*this, index), precision(index),
+                         dropout_key(options().seed, node(index).node), spec(index).rate};
+  append(name, 0,
+         [args, from = view(activation(index), from),
+          to = view(activation(index), to)](const MicroBatchRun& run) {
+           with_numbers(args.precision, from, to, [&](const auto* in, auto* out) {
+             apply_dropout(args, run.position, in, out);
+           });
+         });
+}
 
 }  // namespace stoker

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "train/cpu/activation_order.h"
 
@@ -35,55 +34,6 @@ dnnl::algorithm algorithm_of(OpKind kind) {
   return kind == OpKind::max_pool ? dnnl::algorithm::pooling_max
                                   : dnnl::algorithm::pooling_avg_include_padding;
 }
-
-// Pools by oneDNN: windows of one size at equal distances.
-class WindowPoolSteps final : public CpuSteps {
- public:
-  explicit WindowPoolSteps(int index) : index_(index) {}
-
-  void build_forward(CpuPlanBuilder& builder) override {
-    const FusedNode& node = builder.node(index_);
-    const bool max = node.kind == OpKind::max_pool;
-    algorithm_ = algorithm_of(node.kind);
-    window_ = window_of(builder.spec(index_), builder.node(node.input).shape, node.shape);
-    forward_ = onednn::pool_forward(builder.engine(), algorithm_, builder.activation(node.input),
-                                    builder.activation(index_), window_);
-    onednn::Args args{{DNNL_ARG_SRC, builder.value_view(node.input)},
-                      {DNNL_ARG_DST, builder.new_value(index_)}};
-    if (max) {
-      const Desc desc = forward_.workspace_desc();
-      workspace_ = builder.new_buffer(static_cast<int64_t>(desc.get_size()));
-      args[DNNL_ARG_WORKSPACE] = builder.view(desc, workspace_);
-    }
-    builder.execute<dnnl::pooling_forward>(max ? "max_pool" : "avg_pool", forward_,
-                                           std::move(args));
-  }
-
-  void build_backward(CpuPlanBuilder& builder) override {
-    const FusedNode& node = builder.node(index_);
-    const int dy = builder.take_gradient(index_, 1)[0];
-    if (!builder.wants_gradient(node.input)) return builder.release(dy);
-    const auto desc =
-        onednn::pool_backward(builder.engine(), forward_, algorithm_,
-                              builder.activation(node.input), builder.activation(index_), window_);
-    const int dx = builder.new_gradient(node.input);
-    onednn::Args args{{DNNL_ARG_DIFF_DST, builder.gradient_view(index_, builder.read(dy))},
-                      {DNNL_ARG_DIFF_SRC, builder.gradient_view(node.input, dx)}};
-    if (workspace_ >= 0) {
-      args[DNNL_ARG_WORKSPACE] = builder.read_view(forward_.workspace_desc(), workspace_);
-    }
-    builder.execute<dnnl::pooling_backward>(workspace_ >= 0 ? "max_pool_back" : "avg_pool_back",
-                                            desc, std::move(args));
-    builder.release(dy);
-  }
-
- private:
-  const int index_;
-  dnnl::algorithm algorithm_ = dnnl::algorithm::undef;
-  onednn::PoolWindow window_;
-  dnnl::pooling_forward::primitive_desc forward_;
-  int workspace_ = -1;  // buffer
-};
 
 // The pixels of the input that an adaptive pool averages for one output, as in PyTorch.
 struct AdaptiveWindow {
@@ -143,168 +93,73 @@ void adaptive_backward(const AdaptiveArgs& a, const Number* dy, Number* dx) {
   });
 }
 
-// An adaptive pool whose windows overlap or differ in size.
-class UnevenPoolSteps final : public CpuSteps {
- public:
-  explicit UnevenPoolSteps(int index) : index_(index) {}
-
-  void build_forward(CpuPlanBuilder& builder) override {
-    const int input = builder.node(index_).input;
-    builder.append("adaptive_pool", 0,
-                   [args = args(builder), from = builder.value_view(input),
-                    to = builder.new_value(index_)](const MicroBatchRun&) {
-                     with_numbers(args.precision, from, to, [&](const auto* in, auto* out) {
-                       adaptive_forward(args, in, out);
-                     });
-                   });
-  }
-
-  void build_backward(CpuPlanBuilder& builder) override {
-    const int input = builder.node(index_).input;
-    const int dy = builder.take_gradient(index_, 1)[0];
-    if (!builder.wants_gradient(input)) return builder.release(dy);
-    const dnnl::memory from = builder.gradient_view(index_, builder.read(dy));
-    const dnnl::memory to = builder.gradient_view(input, builder.new_gradient(input));
-    builder.append("adaptive_pool_back", 0, [args = args(builder), from, to](const MicroBatchRun&) {
-      with_numbers(args.precision, from, to,
-                   [&](const auto* in, auto* out) { adaptive_backward(args, in, out); });
-    });
-    builder.release(dy);
-  }
-
- private:
-  AdaptiveArgs args(const CpuPlanBuilder& builder) const {
-    return {ActivationOrder(builder, builder.node(index_).input), ActivationOrder(builder, index_),
-            builder.precision(index_)};
-  }
-
-  const int index_;
-};
-
-class CpuPoolSteps final : public CpuSteps {
- public:
-  explicit CpuPoolSteps(int index) : index_(index) {}
-
-  void build_forward(CpuPlanBuilder& builder) override {
-    const FusedNode& node = builder.node(index_);
-    const NodeShape& in = builder.node(node.input).shape;
-    const bool even = in.height % node.shape.height == 0 && in.width % node.shape.width == 0;
-    if (node.kind == OpKind::adaptive_avg_pool && !even) {
-      steps_ = std::make_unique<UnevenPoolSteps>(index_);
-    } else {
-      steps_ = std::make_unique<WindowPoolSteps>(index_);
-    }
-    steps_->build_forward(builder);
-  }
-  void build_backward(CpuPlanBuilder& builder) override { steps_->build_backward(builder); }
-
- private:
-  const int index_;
-  std::unique_ptr<CpuSteps> steps_;
-};
-
-// Input and output as (row, block of channels, y, x, channel of the block). In NHWC a pixel is one
-// block.
-struct PaddedShape {
-  int rows, stride;
-  int in_blocks, in_height, in_width, in_lanes;  // lanes: channels of a block
-  int out_blocks, out_height, out_width, out_lanes;
-  int channels;   // of the input, the side with fewer channels
-  size_t number;  // bytes per value
-};
-
-PaddedShape pad_shape(const CpuPlanBuilder& builder, int index) {
+// Returns whether the windows of a pool have one size and equal distances, as oneDNN's have.
+bool has_even_windows(const CpuPlanBuilder& builder, int index) {
   const FusedNode& node = builder.node(index);
-  const NodeShape &in = builder.node(node.input).shape, &out = node.shape;
-  const bool blocked = builder.activation_layout() == ActivationLayout::blocked;
-  const auto lanes = [&](int channels) { return blocked ? kBlockChannels : channels; };
-  const auto blocks = [&](int channels) {
-    return (channels + lanes(channels) - 1) / lanes(channels);
-  };
-  PaddedShape s{};
-  s.rows = builder.options().rows;
-  s.stride = builder.spec(index).stride;
-  s.in_blocks = blocks(in.channels);
-  s.in_height = in.height;
-  s.in_width = in.width;
-  s.in_lanes = lanes(in.channels);
-  s.out_blocks = blocks(out.channels);
-  s.out_height = out.height;
-  s.out_width = out.width;
-  s.out_lanes = lanes(out.channels);
-  s.channels = in.channels;
-  s.number = static_cast<size_t>(bytes_of(builder.precision(index)));
-  return s;
+  const NodeShape& in = builder.node(node.input).shape;
+  return node.kind != OpKind::adaptive_avg_pool ||
+         (in.height % node.shape.height == 0 && in.width % node.shape.width == 0);
 }
 
-// Calls visit(offset in the output, offset in the input, bytes that they share); 0 bytes: the input
-// has no channels there. Offsets in bytes.
-template <typename Visit>
-void for_each_pixel(const PaddedShape& s, Visit visit) {
-  for (int row = 0; row < s.rows; ++row) {
-    for (int block = 0; block < s.out_blocks; ++block) {
-      const int lanes = std::clamp(s.channels - block * s.in_lanes, 0, s.in_lanes);
-      const size_t out_plane = static_cast<size_t>(row) * s.out_blocks + block;
-      const size_t in_plane = static_cast<size_t>(row) * s.in_blocks + block;
-      for (int y = 0; y < s.out_height; ++y) {
-        const size_t out_line = (out_plane * s.out_height + y) * s.out_width;
-        const size_t in_line = (in_plane * s.in_height + y * s.stride) * s.in_width;
-        for (int x = 0; x < s.out_width; ++x) {
-          visit((out_line + x) * s.out_lanes * s.number,
-                (in_line + x * s.stride) * s.in_lanes * s.number, lanes * s.number);
-        }
-      }
-    }
-  }
+AdaptiveArgs adaptive_args(const CpuPlanBuilder& builder, int index) {
+  return {ActivationOrder(builder, builder.node(index).input), ActivationOrder(builder, index),
+          builder.precision(index)};
 }
 
-class CpuPadSteps final : public CpuSteps {
- public:
-  explicit CpuPadSteps(int index) : index_(index) {}
+onednn::PoolWindow window_of(const CpuPlanBuilder& builder, int index) {
+  const FusedNode& node = builder.node(index);
+  return window_of(builder.spec(index), builder.node(node.input).shape, node.shape);
+}
 
-  void build_forward(CpuPlanBuilder& builder) override {
-    const PaddedShape shape = pad_shape(builder, index_);
-    builder.append("pad_channels", 0,
-                   [shape, from = builder.value_view(builder.node(index_).input),
-                    to = builder.new_value(index_)](const MicroBatchRun&) {
-                     const auto* in_data = static_cast<const std::byte*>(from.get_data_handle());
-                     auto* out_data = static_cast<std::byte*>(to.get_data_handle());
-                     const size_t out_block = shape.out_lanes * shape.number;
-                     for_each_pixel(shape, [&](size_t wide, size_t narrow, size_t bytes) {
-                       if (bytes > 0) std::memcpy(out_data + wide, in_data + narrow, bytes);
-                       std::memset(out_data + wide + bytes, 0, out_block - bytes);
-                     });
-                   });
-  }
-
-  void build_backward(CpuPlanBuilder& builder) override {
-    const FusedNode& node = builder.node(index_);
-    const int dy = builder.take_gradient(index_, 1)[0];
-    if (!builder.wants_gradient(node.input)) return builder.release(dy);
-    const PaddedShape shape = pad_shape(builder, index_);
-    const int dx = builder.new_gradient(node.input);
-    const size_t bytes = builder.activation(node.input).get_size();
-    builder.append("pad_channels_back", 0,
-                   [shape, bytes, from = builder.gradient_view(index_, builder.read(dy)),
-                    to = builder.gradient_view(node.input, dx)](const MicroBatchRun&) {
-                     const auto* wide_data = static_cast<const std::byte*>(from.get_data_handle());
-                     auto* narrow_data = static_cast<std::byte*>(to.get_data_handle());
-                     std::memset(narrow_data, 0, bytes);
-                     for_each_pixel(shape, [&](size_t wide, size_t narrow, size_t shared) {
-                       if (shared > 0) std::memcpy(narrow_data + narrow, wide_data + wide, shared);
-                     });
-                   });
-    builder.release(dy);
-  }
-
- private:
-  const int index_;
-};
+auto pool_desc(const CpuPlanBuilder& builder, int index) {
+  return onednn::pool_forward(builder.engine(), algorithm_of(builder.node(index).kind),
+                              builder.activation(builder.node(index).input),
+                              builder.activation(index), window_of(builder, index));
+}
 
 }  // namespace
 
-std::unique_ptr<CpuSteps> make_cpu_pool(int index) { return std::make_unique<CpuPoolSteps>(index); }
+void CpuPlanBuilder::pool(int index, int x, int y) {
+  const dnnl::memory from = view(activation(node(index).input), x);
+  const dnnl::memory to = view(activation(index), y);
+  if (!has_even_windows(*this, index)) {
+    append("adaptive_pool", 0,
+           [args = adaptive_args(*this, index), from, to](const MicroBatchRun&) {
+             with_numbers(args.precision, from, to,
+                          [&](const auto* in, auto* out) { adaptive_forward(args, in, out); });
+           });
+    return;
+  }
+  const auto desc = pool_desc(*this, index);
+  onednn::Args args{{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, to}};
+  const bool max = node(index).kind == OpKind::max_pool;
+  if (max) {
+    const Desc argmax = desc.workspace_desc();
+    args[DNNL_ARG_WORKSPACE] = view(argmax, keep(index, static_cast<int64_t>(argmax.get_size())));
+  }
+  execute<dnnl::pooling_forward>(max ? "max_pool" : "avg_pool", desc, std::move(args));
+}
 
-std::unique_ptr<CpuSteps> make_cpu_pad(int index) { return std::make_unique<CpuPadSteps>(index); }
+void CpuPlanBuilder::pool_back(int index, int dy, int dx) {
+  const Desc input = activation(node(index).input);
+  const dnnl::memory from = view(activation(index), dy), to = view(input, dx);
+  if (!has_even_windows(*this, index)) {
+    append("adaptive_pool_back", 0,
+           [args = adaptive_args(*this, index), from, to](const MicroBatchRun&) {
+             with_numbers(args.precision, from, to,
+                          [&](const auto* in, auto* out) { adaptive_backward(args, in, out); });
+           });
+    return;
+  }
+  const auto forward = pool_desc(*this, index);
+  const OpKind kind = node(index).kind;
+  onednn::Args args{{DNNL_ARG_DIFF_DST, from}, {DNNL_ARG_DIFF_SRC, to}};
+  const bool max = kind == OpKind::max_pool;
+  if (max) args[DNNL_ARG_WORKSPACE] = view(forward.workspace_desc(), kept(index));
+  execute<dnnl::pooling_backward>(max ? "max_pool_back" : "avg_pool_back",
+                                  onednn::pool_backward(engine_, forward, algorithm_of(kind), input,
+                                                        activation(index), window_of(*this, index)),
+                                  std::move(args));
+}
 
 }  // namespace stoker

@@ -1,5 +1,4 @@
-#include "train/cpu/winograd_steps.h"
-
+#include "train/cpu/plan_builder.h"
 #include "train/cpu/winograd.h"
 
 namespace stoker {
@@ -61,7 +60,7 @@ class WinogradSteps final : public CpuSteps {
     const FusedNode& node = builder.node(index_);
     const int dy = builder.take_gradient(index_, 1)[0];
     const int before =
-        reads_output(node.activation) ? append_activation_back(builder, index_, dy) : dy;
+        reads_output(node.activation) ? builder.append_activation_back(index_, dy) : dy;
     builder.begin(index_, StepUse::parameters);
     build_backward_weights(builder, before);
     builder.begin(index_, StepUse::inputs);

@@ -35,7 +35,7 @@ class ConvSteps final : public DeviceSteps {
     const int input = builder.node(index_).input;
     const int incoming = builder.take_gradient(index_, 1)[0];
     const int dy = reads_output(builder.node(index_).activation)
-                       ? append_activation_back(builder, index_, incoming)
+                       ? builder.append_activation_back(index_, incoming)
                        : incoming;
     builder.begin(index_, StepUse::parameters, weight_tensor_);
     build_backward_weights(builder, dy);

@@ -7,16 +7,15 @@
 
 #include "train/collective/device_norm_exchange.h"
 #include "train/device/rules.h"
+#include "train/device/weight_order.h"
 #include "train/engine/engine_arguments.h"
 
 namespace stoker {
 namespace {
 
-const EngineOptions& checked_for_device(const NetSpec& net, const Device& device,
-                                        const EngineOptions& o) {
-  require_options(device.name() + ": engine", net, o);
-  return o;
-}
+// Large enough that a state needs few copies, small enough to stay pinned for the engine's
+// lifetime.
+constexpr int64_t kTransferBytes = int64_t{4} << 20;
 
 DeviceRates device_rates(const UpdateArgs& args) {
   DeviceRates rates;
@@ -41,12 +40,8 @@ DeviceRates device_rates(const UpdateArgs& args) {
 DeviceEngine::DeviceEngine(const NetSpec& net, const EngineOptions& options,
                            const DeviceTuning& tuning, Device& device,
                            const DeviceOpsFactory& make_ops)
-    : net_(net),
-      options_(checked_for_device(net, device, options)),
+    : NetEngine(device.name() + ": engine", net, options, device_fusion(tuning)),
       tuning_(tuning),
-      parameter_table_(parameter_table(net)),
-      layout_(net, device_fusion(tuning)),
-      micro_batches_(options.rows / options.micro_batch_size),
       logit_stride_(logit_stride(net.classes)),
       device_(device),
       stream_(device.make_stream()),
@@ -96,15 +91,16 @@ void DeviceEngine::allocate() {
     host_logits_ = device_.allocate(static_cast<size_t>(options_.rows) * logit_stride_ * kFloat,
                                     MemoryKind::pinned);
   }
-  states_ = std::make_unique<DeviceStateStore>(net_, options_, layout_, *memory_, device_, *stream_,
-                                               *ops_);
+  const int64_t largest = std::max(layout_.parameter_numbers(), layout_.statistics_numbers());
+  transfer_ = device_.allocate(static_cast<size_t>(std::min(kTransferBytes, largest * kFloat)),
+                               MemoryKind::pinned);
+  reset_statistics();
 }
 
 void DeviceEngine::allocate_training() {
-  left_out_.assign(parameter_table_.size(), false);
   gradients_ = memory_->at<float>(DevicePiece::gradients);
   const auto upload = [&](const auto& list, DevicePiece piece) {
-    states_->to_device(list.data(), memory_->at(piece), memory_->sizes()[piece]);
+    to_device(list.data(), memory_->at(piece), memory_->sizes()[piece]);
     return static_cast<int>(list.size());
   };
   update_.chunks = memory_->at<TensorChunk>(DevicePiece::chunks);
@@ -130,27 +126,17 @@ std::span<float> DeviceEngine::reduced_gradients() {
   return {gradients_, static_cast<size_t>(layout_.numbers())};
 }
 
-void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
-  require_tensors(options_, "expect_frozen", tensors, parameter_table_.size());
-  bool changed = false, thawed = false;
-  for (size_t t = 0; t < tensors.size(); ++t) {
-    if (left_out_[t] == tensors[t].frozen) continue;
-    changed = true;
-    left_out_[t] = tensors[t].frozen;
-    if (!tensors[t].frozen) {
-      thawed = true;
-      continue;
-    }
-    const LayoutTensor& tensor = layout_.tensors()[t];
-    for (const DevicePiece piece : {DevicePiece::gradients, DevicePiece::micro_batch_gradients}) {
-      if (memory_->sizes()[piece] == 0) continue;
-      ops_->zero(memory_->at<float>(piece) + tensor.offset, tensor.count * kFloat);
-    }
-    if (memory_->sizes()[DevicePiece::bf16_gradients] > 0) {
-      ops_->zero(memory_->at(DevicePiece::bf16_gradients) + tensor.offset * 2, tensor.count * 2);
-    }
+void DeviceEngine::clear_gradient(const LayoutTensor& tensor) {
+  for (const DevicePiece piece : {DevicePiece::gradients, DevicePiece::micro_batch_gradients}) {
+    if (memory_->sizes()[piece] == 0) continue;
+    ops_->zero(memory_->at<float>(piece) + tensor.offset, tensor.count * kFloat);
   }
-  if (!changed) return;
+  if (memory_->sizes()[DevicePiece::bf16_gradients] > 0) {
+    ops_->zero(memory_->at(DevicePiece::bf16_gradients) + tensor.offset * 2, tensor.count * 2);
+  }
+}
+
+void DeviceEngine::leave_out(bool thawed) {
   training_.plan.leave_out(left_out_, layout_);
   for (auto& graph : step_graphs_) graph.reset();
   // Steps that are active again may never have run: they must load what they load lazily outside of
@@ -159,8 +145,8 @@ void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
 }
 
 bool DeviceEngine::reduce_in_buckets(int64_t bytes, std::function<void(BufferRange)> ready) {
-  require_training(options_, "reduce_in_buckets");
-  require_batches(options_, "reduce_in_buckets");
+  require_training("reduce_in_buckets");
+  require_batches("reduce_in_buckets");
   if (bytes < 1) {
     throw std::invalid_argument("buckets of " + std::to_string(bytes) + " bytes");
   }
@@ -176,9 +162,11 @@ DeviceRun DeviceEngine::run_of(const DeviceProgram& program, bool averaged) cons
   DeviceRun run;
   run.arena = memory_->at(DevicePiece::arena);
   run.memory = &program.plan.memory;
-  run.parameters = states_->at(averaged ? StateKind::average : StateKind::parameters);
-  run.statistics = states_->at(averaged ? StateKind::average_statistics : StateKind::statistics);
-  run.weights = states_->weights(averaged);
+  const float* const masters = weights(averaged);
+  run.parameters = masters;
+  run.statistics = statistics(averaged);
+  run.weights = options_.precision == Precision::bf16 ? memory_->at(DevicePiece::weights)
+                                                      : reinterpret_cast<const std::byte*>(masters);
   return run;
 }
 
@@ -225,13 +213,12 @@ void DeviceEngine::load_targets(const BatchRows& batch, int64_t first) {
 
 void DeviceEngine::load_micro_batch(const BatchRows& batch, int micro_batch) {
   const int rows = options_.micro_batch_size;
-  const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   const int64_t first = static_cast<int64_t>(micro_batch) * rows;
   load_targets(batch, first);
   if (draws_) {
     ops_->set(batch.position + first, memory_->at<int64_t>(DevicePiece::row_position));
   }
-  ops_->load_view(image_, batch.images + first * image, View{},
+  ops_->load_view(image_, batch.images + first * image_bytes(), View{},
                   run_of(training_, false).at(training_.plan.input));
 }
 
@@ -280,10 +267,8 @@ void DeviceEngine::add_to_sum(bool first, BufferRange range) {
   }
 }
 
-void DeviceEngine::forward_backward(const BatchRows& batch) {
-  require_batch(options_, batch);
+void DeviceEngine::run_training(const BatchRows& batch) {
   if (batch.targets != nullptr) require_binary_loss(net_);
-  states_->load_weights(false);
   ops_->push_range("forward and backward");
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
     load_micro_batch(batch, micro_batch);
@@ -320,10 +305,7 @@ void DeviceEngine::queue_update() {
   const auto has = [&](DevicePiece piece) { return memory_->sizes()[piece] > 0; };
   auto* verdict = memory_->at<UpdateVerdict>(DevicePiece::verdict);
   const auto* rates = memory_->at<DeviceRates>(DevicePiece::rates);
-  UpdatedStates states{states_->at(StateKind::parameters), states_->at(StateKind::momenta)};
-  if (has(DevicePiece::second_moments)) {
-    states.second_moments = states_->at(StateKind::second_moments);
-  }
+  UpdatedStates states = updated_states();
   if (has(DevicePiece::weights)) states.copies = memory_->at(DevicePiece::weights);
   ops_->decide(update_, gradients_, verdict, memory_->at(DevicePiece::decide_scratch));
   TensorScale* scales = nullptr;
@@ -333,22 +315,20 @@ void DeviceEngine::queue_update() {
                         memory_->at<TensorSquares>(DevicePiece::tensor_squares), scales);
   }
   ops_->update(update_, rates, verdict, scales, gradients_, states);
-  ops_->move_statistics(update_, verdict, gradients_, states_->at(StateKind::statistics));
+  ops_->move_statistics(update_, verdict, gradients_, statistics(false));
 }
 
-void DeviceEngine::update(const UpdateArgs& args) {
-  require_update(options_, args, parameter_table_.size());
-  require_gradients(args.tensors, left_out_, parameter_table_);
+bool DeviceEngine::apply(const UpdateArgs& args) {
   upload_rates(args);
   ops_->push_range("update");
   graphs_.run(update_graph_, updates_ > 0, [&] { queue_update(); });
   ops_->pop_range();
   metrics_->fetch(updates_++);
-  states_->update_queued();
+  return true;
 }
 
 StepMetrics DeviceEngine::step_metrics_of(int64_t update) {
-  require_training(options_, "metrics");
+  require_training("metrics");
   if (update < 0 || update >= updates_ || update < updates_ - kMetricsKept) {
     throw std::logic_error("metrics of update " + std::to_string(update) + ": there were " +
                            std::to_string(updates_) + ", the last " + std::to_string(kMetricsKept) +
@@ -357,19 +337,16 @@ StepMetrics DeviceEngine::step_metrics_of(int64_t update) {
   return metrics_->step_metrics_of(update);
 }
 
-void DeviceEngine::forward(const BatchRows& batch, const View& view, bool averaged,
-                           std::span<float> logits) {
-  require_forward(options_, net_, view, logits);
-  if (averaged) states_->make_average();
-  states_->load_weights(averaged);
+void DeviceEngine::run_evaluation(const BatchRows& batch, const View& view, bool averaged,
+                                  std::span<float> logits) {
   ops_->push_range("evaluation");
   const int rows = options_.micro_batch_size;
-  const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
     const int64_t first = static_cast<int64_t>(micro_batch) * rows;
     DeviceRun run = run_of(evaluation_, averaged);
     run.logits = memory_->at<float>(DevicePiece::logits) + first * logit_stride_;
-    ops_->load_view(image_, batch.images + first * image, view, run.at(evaluation_.plan.input));
+    ops_->load_view(image_, batch.images + first * image_bytes(), view,
+                    run.at(evaluation_.plan.input));
     evaluation_.run(run);
   }
   ops_->pop_range();
@@ -385,20 +362,100 @@ void DeviceEngine::forward(const BatchRows& batch, const View& view, bool averag
 }
 
 std::vector<DeviceStepTime> DeviceEngine::profile(int runs) {
-  require_training(options_, "profile");
-  require_batches(options_, "profile");
+  require_training("profile");
+  require_batches("profile");
   if (meets()) throw std::logic_error("profile: batch norms would wait for other replicas");
-  states_->load_weights(false);
+  load_weights(false);
   return time_steps(net_, training_, options_.micro_batch_size, training_run(), runs, device_,
                     *stream_);
 }
 
-int64_t DeviceEngine::planned_bytes() const { return memory_->sizes().total(); }
+void DeviceEngine::copy_weights(const float* masters) {
+  if (options_.precision == Precision::fp32) return;  // layers read the masters
+  ops_->cast_to_bf16(layout_.parameter_numbers(), masters, memory_->at(DevicePiece::weights));
+}
 
-std::string DeviceEngine::describe_memory() const {
-  const std::string all = describe(memory_->sizes()) + "  in total " +
-                          std::to_string(planned_bytes() / (int64_t{1} << 20)) + " MiB on " +
-                          device_.name();
+float* DeviceEngine::memory_of(StateKind kind) const {
+  auto* const average = average_ != nullptr ? reinterpret_cast<float*>(average_->data()) : nullptr;
+  switch (kind) {
+    case StateKind::parameters:
+      return memory_->at<float>(DevicePiece::parameters);
+    case StateKind::momenta:
+      return memory_->at<float>(DevicePiece::momenta);
+    case StateKind::second_moments:
+      return memory_->at<float>(DevicePiece::second_moments);
+    case StateKind::statistics:
+      return memory_->at<float>(DevicePiece::statistics);
+    case StateKind::average:
+      return average;
+    case StateKind::average_statistics:
+      return average != nullptr ? average + layout_.parameter_numbers() : nullptr;
+  }
+  return nullptr;
+}
+
+void DeviceEngine::allocate_average() {
+  average_ =
+      device_.allocate(static_cast<size_t>(memory_->sizes().average_bytes), MemoryKind::device);
+}
+
+void DeviceEngine::copy(std::span<const float> from, float* to) {
+  stream_->copy(to, from.data(), from.size_bytes(), CopyKind::device_to_device);
+}
+
+void DeviceEngine::blend(float decay, bool pull, std::span<float> average,
+                         std::span<float> current) {
+  ops_->blend(static_cast<int64_t>(average.size()), decay, pull, average.data(), current.data());
+}
+
+void DeviceEngine::download(const float* state, std::span<float> values) const {
+  const auto* from = reinterpret_cast<const std::byte*>(state);
+  auto* to = reinterpret_cast<std::byte*>(values.data());
+  for (size_t left = values.size_bytes(); left > 0;) {
+    const size_t piece = std::min(left, transfer_->size_bytes());
+    stream_->copy(transfer_->data(), from, piece, CopyKind::device_to_host);
+    stream_->synchronize();
+    to = std::copy_n(transfer_->data(), piece, to);
+    from += piece;
+    left -= piece;
+  }
+}
+
+void DeviceEngine::to_device(const void* host, void* device, int64_t bytes) const {
+  const auto* from = static_cast<const std::byte*>(host);
+  auto* to = static_cast<std::byte*>(device);
+  for (size_t left = static_cast<size_t>(bytes); left > 0;) {
+    const size_t piece = std::min(left, transfer_->size_bytes());
+    std::copy_n(from, piece, transfer_->data());
+    stream_->copy(to, transfer_->data(), piece, CopyKind::host_to_device);
+    stream_->synchronize();
+    from += piece;
+    to += piece;
+    left -= piece;
+  }
+}
+
+void DeviceEngine::upload(std::span<const float> values, float* state) {
+  to_device(values.data(), state, static_cast<int64_t>(values.size_bytes()));
+}
+
+void DeviceEngine::download_parameters(const float* state, std::span<float> values) const {
+  std::vector<float> flat(static_cast<size_t>(layout_.parameter_numbers()));
+  download(state, flat);
+  from_device_order(layout_, parameter_table_, flat, values);
+}
+
+void DeviceEngine::upload_parameters(std::span<const float> values, float* state) {
+  std::vector<float> flat(static_cast<size_t>(layout_.parameter_numbers()));
+  to_device_order(layout_, parameter_table_, values, flat);
+  upload(flat, state);
+}
+
+std::vector<MemoryLine> DeviceEngine::memory_lines() const { return lines_of(memory_->sizes()); }
+
+std::string DeviceEngine::memory_summary() const {
+  const std::string all = "  in total " + std::to_string(planned_bytes() / (int64_t{1} << 20)) +
+                          " MiB on " + device_.name();
   if (!options_.batches) return all + ": no batches\n";
   return all + ": " + std::to_string(micro_batches_) +
          (micro_batches_ == 1 ? " micro-batch of " : " micro-batches of ") +

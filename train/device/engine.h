@@ -1,11 +1,11 @@
-// An Engine on a device's operations. All work is queued on one stream; only step_metrics_of(),
-// forward(), read() and write() wait for the device. Micro-batches run one after the other in one
-// arena, and their gradient buffers are summed. After the first step (and the first step after a
-// tensor is unfrozen), forward and backward run as a captured graph (one per bucket if gradients
-// are reduced in buckets), and so does the update: values that change from step to step are in
-// device memory. Passes whose batch norms meet those of other replicas are queued anew in each
-// step, because the replicas' threads meet in between. Owner: the trainer's replica; one thread
-// calls. Internal: callers use train/engine/engine.h and train/cuda/engine.h.
+// The operations of an engine on a device (ops.h). All work is queued on one stream; only
+// step_metrics_of(), forward(), read() and write() wait for the device. Micro-batches run one after
+// the other in one arena, and their gradient buffers are summed. After the first step (and the
+// first step after a tensor is unfrozen), forward and backward run as a captured graph (one per
+// bucket if gradients are reduced in buckets), and so does the update: values that change from step
+// to step are in device memory. Passes whose batch norms meet those of other replicas are queued
+// anew in each step, because the replicas' threads meet in between. Owner: the trainer's replica;
+// one thread calls. Internal: callers use train/engine/engine.h and train/cuda/engine.h.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,13 @@
 #include "train/device/profile.h"
 #include "train/device/program.h"
 #include "train/device/rings.h"
-#include "train/device/state_store.h"
-#include "train/engine/engine.h"
+#include "train/graph/net_engine.h"
 
 namespace stoker {
 
 using DeviceOpsFactory = std::function<std::unique_ptr<DeviceOps>(Device&, Stream&)>;
 
-class DeviceEngine final : public Engine {
+class DeviceEngine final : public NetEngine {
  public:
   // Throws std::invalid_argument for inconsistent options, std::runtime_error if the device has too
   // little memory, naming the largest batch that fits.
@@ -34,35 +33,14 @@ class DeviceEngine final : public Engine {
                Device& device, const DeviceOpsFactory& make_ops);
   ~DeviceEngine() override;
 
-  const NetSpec& net() const override { return net_; }
-  Precision precision() const override { return options_.precision; }
-  void expect_frozen(std::span<const TensorUpdate> tensors) override;
   Stream* stream() override { return stream_.get(); }
-  void forward_backward(const BatchRows& batch) override;
   bool reduce_in_buckets(int64_t bytes, std::function<void(BufferRange)> ready) override;
-  int64_t gradient_buffer_floats() const override { return layout_.numbers(); }
-  int64_t gradient_floats() const override { return layout_.parameter_numbers(); }
   std::span<const float* const> gradient_buffers() const override { return {&gradients_, 1}; }
   std::span<float> reduced_gradients() override;
-  void update(const UpdateArgs& args) override;
   StepMetrics step_metrics() override { return step_metrics_of(updates_ - 1); }
   StepMetrics step_metrics_of(int64_t update) override;
   int metrics_lag() const override { return kLag; }
-  void blend_average(float decay, bool pull) override { states_->blend_average(decay, pull); }
-  void forward(const BatchRows& batch, const View& view, bool averaged,
-               std::span<float> logits) override;
-  void read(StateKind kind, std::span<float> values) const override { states_->read(kind, values); }
-  void write(StateKind kind, std::span<const float> values) override {
-    states_->write(kind, values);
-  }
-  std::span<const float> device_state(StateKind kind) const override {
-    return states_->values(kind);
-  }
-  void copy_state(StateKind kind, std::span<const float> values) override {
-    states_->copy(kind, values);
-  }
-  int64_t planned_bytes() const override;
-  std::string describe_memory() const override;
+  std::span<const float> device_state(StateKind kind) const override { return state(kind); }
   std::vector<std::string> implementations() const override;
   std::string warning() const override;
   // See time_steps(). The values in gradient_buffers() are undefined afterwards.
@@ -70,6 +48,24 @@ class DeviceEngine final : public Engine {
 
  private:
   static constexpr int kLag = 4;  // updates by which the host may be late
+
+  void run_training(const BatchRows& batch) override;
+  void run_evaluation(const BatchRows& batch, const View& view, bool averaged,
+                      std::span<float> logits) override;
+  bool apply(const UpdateArgs& args) override;
+  void clear_gradient(const LayoutTensor& tensor) override;
+  void leave_out(bool thawed) override;
+  void copy_weights(const float* masters) override;
+  float* memory_of(StateKind kind) const override;
+  void allocate_average() override;
+  void copy(std::span<const float> from, float* to) override;
+  void blend(float decay, bool pull, std::span<float> average, std::span<float> current) override;
+  void download(const float* state, std::span<float> values) const override;
+  void upload(std::span<const float> values, float* state) override;
+  void download_parameters(const float* state, std::span<float> values) const override;
+  void upload_parameters(std::span<const float> values, float* state) override;
+  std::vector<MemoryLine> memory_lines() const override;
+  std::string memory_summary() const override;
 
   void build_programs();
   void allocate();
@@ -86,12 +82,9 @@ class DeviceEngine final : public Engine {
   void upload_rates(const UpdateArgs& args);
   void queue_update();
 
-  const NetSpec net_;  // constant after construction, like all members of this block
-  const EngineOptions options_;
-  const DeviceTuning tuning_;
-  const std::vector<TensorInfo> parameter_table_;
-  const GradientLayout layout_;
-  const int micro_batches_;
+  void to_device(const void* host, void* device, int64_t bytes) const;
+
+  const DeviceTuning tuning_;  // constant after construction, like all members of this block
   const int logit_stride_;
   Device& device_;
   const std::unique_ptr<Stream> stream_;
@@ -104,8 +97,9 @@ class DeviceEngine final : public Engine {
   bool draws_ = false;        // training has dropout
   bool has_targets_ = false;  // the last batch had BatchRows::targets
   std::unique_ptr<DeviceEngineMemory> memory_;
-  std::unique_ptr<DeviceStateStore> states_;
-  float* gradients_ = nullptr;  // of all micro-batches
+  std::unique_ptr<Memory> average_;   // parameters, then statistics
+  std::unique_ptr<Memory> transfer_;  // pinned; states are copied through it in pieces
+  float* gradients_ = nullptr;        // of all micro-batches
   std::unique_ptr<DeviceArgsRing> rates_;
   std::unique_ptr<DeviceMetricsRing> metrics_;
   std::unique_ptr<Memory> host_logits_;  // pinned
@@ -120,7 +114,6 @@ class DeviceEngine final : public Engine {
   // loaded, and they can be captured.
   bool stepped_ = false;
   int64_t updates_ = 0;
-  std::vector<bool> left_out_;  // per tensor: no gradient is computed
 };
 
 }  // namespace stoker

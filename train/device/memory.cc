@@ -1,10 +1,8 @@
 #include "train/device/memory.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <stdexcept>
 
-#include "train/engine/byte_text.h"
 #include "train/engine/engine_arguments.h"
 
 namespace stoker {
@@ -103,13 +101,9 @@ DeviceEngineSizes planned_device_sizes(const NetSpec& net, const EngineOptions& 
                              plan(false));
 }
 
-std::string describe(const DeviceEngineSizes& s) {
-  struct Line {
-    const char* what;
-    int64_t bytes;
-  };
+std::vector<MemoryLine> lines_of(const DeviceEngineSizes& s) {
   int64_t named = 0;
-  std::vector<Line> lines = {
+  std::vector<MemoryLine> lines = {
       {"parameters and statistics", s[DevicePiece::parameters] + s[DevicePiece::statistics]},
       {"momenta", s[DevicePiece::momenta] + s[DevicePiece::second_moments]},
       {"gradients", s[DevicePiece::gradients] + s[DevicePiece::micro_batch_gradients] +
@@ -117,16 +111,10 @@ std::string describe(const DeviceEngineSizes& s) {
       {"weights in bf16", s[DevicePiece::weights]},
       {"convolutions' workspaces", s.workspace_bytes},
       {"activations and their gradients", s[DevicePiece::arena] - s.workspace_bytes}};
-  for (const Line& line : lines) named += line.bytes;
+  for (const MemoryLine& line : lines) named += line.bytes;
   lines.push_back({"tables, labels, logits", s.allocated() - named});
   lines.push_back({"average (if used)", s.average_bytes});
-  std::string text;
-  char buffer[160];
-  for (const Line& line : lines) {
-    std::snprintf(buffer, sizeof buffer, "%9.1f MiB  %s\n", line.bytes / 1048576.0, line.what);
-    text += buffer;
-  }
-  return text;
+  return lines;
 }
 
 int64_t largest_device_batch(const NetSpec& net, const EngineOptions& wanted,
@@ -172,7 +160,7 @@ DeviceEngineMemory::DeviceEngineMemory(const NetSpec& net, const EngineOptions& 
   const std::string needs = mebibytes(next) + ", and " + mebibytes(free) + " are free" + reason;
   if (!options.batches) {
     throw std::runtime_error(device.name() + ": to keep the weights of '" + net.name + "' takes " +
-                             needs + ". It would hold:\n" + describe(sizes));
+                             needs + ". It would hold:\n" + describe_lines(lines_of(sizes)));
   }
   // The feed may allocate its slots before or after this: the largest batch is computed for the
   // memory that is free now.
@@ -184,7 +172,7 @@ DeviceEngineMemory::DeviceEngineMemory(const NetSpec& net, const EngineOptions& 
                                          : "not even a batch of 8 samples fits";
   throw std::runtime_error(device.name() + ": training '" + net.name + "' with " +
                            std::to_string(options.rows) + " samples needs " + needs + "; " +
-                           advice + ". It would hold:\n" + describe(sizes));
+                           advice + ". It would hold:\n" + describe_lines(lines_of(sizes)));
 }
 
 }  // namespace stoker

@@ -9,6 +9,7 @@
 
 #include "train/device/program.h"
 #include "train/device/tuning.h"
+#include "train/engine/byte_text.h"
 
 namespace stoker {
 
@@ -61,7 +62,7 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
 // the limit's size.
 DeviceEngineSizes planned_device_sizes(const NetSpec& net, const EngineOptions& options,
                                        const DeviceTuning& tuning);
-std::string describe(const DeviceEngineSizes& sizes);  // one line per kind of memory
+std::vector<MemoryLine> lines_of(const DeviceEngineSizes& sizes);  // by kind; all is total()
 
 // Returns the largest number of rows, a multiple of `step`, that fits into `bytes` as one
 // micro-batch; 0 if not even `step` rows fit.

@@ -1,5 +1,5 @@
-// Builds a DeviceProgram. The kinds of nodes (*_steps.cc) append their operations through it.
-// Owner: build_device_program(). One thread.
+// Builds a DeviceProgram: a device's operations for the steps of a plan. Layers with parameters
+// have files of their own (*_steps.cc). Owner: build_device_program(). One thread.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +20,7 @@ class DevicePlanBuilder final : public KernelBuilder<DeviceRun> {
         ops_(ops),
         norms_(options.training ? norms : nullptr),
         program_(program),
+        layers_(nodes().size()),
         sums_(nodes().size(), -1) {}
 
   DeviceOps* ops() const { return ops_; }
@@ -51,12 +52,24 @@ class DevicePlanBuilder final : public KernelBuilder<DeviceRun> {
   }
 
  private:
-  void append_sum(int index, int a, int b, int sum) override {
-    append("add_gradients", 3 * value_bytes(index),
-           [ops = ops_, numbers = count(index), type = held_.activations, a, b,
-            sum](const DeviceRun& run) {
-             ops->add(numbers, type, Activation::none, run.at(a), run.at(b), run.at(sum));
-           });
+  void activate(int index, int x, int y) override;
+  void activate_back(int index, int seen, int dy, int dx) override;
+  void add(int index, int a, int b, int y) override;
+  void add_gradients(int index, int a, int b, int sum) override;
+  void concat(int index, const std::vector<int>& parts, int y) override;
+  void concat_back(int index, int part, int first, int dy, int dx) override;
+  void dropout(const char* name, int index, int from, int to) override;
+  void pool(int index, int x, int y) override;
+  void pool_back(int index, int dy, int dx) override;
+  void pad_channels(int index, int x, int y) override;
+  void pad_channels_back(int index, int dy, int dx) override;
+  void layer(int index) override;
+  void layer_back(int index) override { layers_[index]->build_backward(*this); }
+
+  PoolShape pool_shape(int index) const;
+  PadShape pad_shape(int index) const;
+  int64_t input_and_output_bytes(int index) const {
+    return value_bytes(node(index).input) + value_bytes(index);
   }
 
   const TensorPrecisions held_;
@@ -64,22 +77,13 @@ class DevicePlanBuilder final : public KernelBuilder<DeviceRun> {
   DeviceOps* const ops_;
   DeviceNormExchange* const norms_;
   DeviceProgram& program_;
-  std::vector<int> sums_;  // per node: buffer
+  std::vector<std::unique_ptr<LayerSteps<DevicePlanBuilder>>> layers_;  // per node
+  std::vector<int> sums_;                                               // per node: buffer
 };
 
-using DeviceSteps = NodeSteps<DevicePlanBuilder>;
+using DeviceSteps = LayerSteps<DevicePlanBuilder>;
 std::unique_ptr<DeviceSteps> make_device_conv(int index);
 std::unique_ptr<DeviceSteps> make_device_norm(int index);
-std::unique_ptr<DeviceSteps> make_device_activation(int index);  // relu, gelu, tanh, sigmoid
-std::unique_ptr<DeviceSteps> make_device_add(int index);
-std::unique_ptr<DeviceSteps> make_device_concat(int index);
-std::unique_ptr<DeviceSteps> make_device_pool(int index);  // max, average, adaptive average
-std::unique_ptr<DeviceSteps> make_device_pad(int index);
-std::unique_ptr<DeviceSteps> make_device_dropout(int index);
 std::unique_ptr<DeviceSteps> make_device_head(int index);  // linear, loss
-
-// Appends the backward step of the activation that a node includes, and returns the buffer with the
-// gradient before it: `dy` if that may be overwritten. REQUIRES: reads_output().
-int append_activation_back(DevicePlanBuilder& builder, int index, int dy);
 
 }  // namespace stoker

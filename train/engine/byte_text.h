@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 
 namespace stoker {
@@ -26,6 +27,22 @@ inline std::string decimal_bytes(double bytes) {
 inline std::string gibibytes(int64_t bytes) {  // "3.25 GiB"
   char text[32];
   std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
+}
+
+struct MemoryLine {
+  const char* what;
+  int64_t bytes;
+};
+
+inline std::string describe_lines(std::span<const MemoryLine> lines) {
+  std::string text;
+  char buffer[160];
+  for (const MemoryLine& line : lines) {
+    std::snprintf(buffer, sizeof buffer, "%9.1f MiB  %s\n",
+                  static_cast<double>(line.bytes) / (1 << 20), line.what);
+    text += buffer;
+  }
   return text;
 }
 

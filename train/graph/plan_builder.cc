@@ -11,6 +11,10 @@ namespace {
 // multiples of it, and therefore the planner's offsets are too.
 constexpr int64_t kBufferAlignment = 256;
 
+bool has_parameters(OpKind kind) {
+  return kind == OpKind::conv || kind == OpKind::batch_norm || kind == OpKind::linear;
+}
+
 [[noreturn]] void broken_plan(const char* what) {
   std::fprintf(stderr, "stoker: broken execution plan: %s\n", what);
   std::abort();
@@ -36,6 +40,121 @@ PlanBuilder::PlanBuilder(const NetSpec& net, const PlanOptions& options,
   plan_.nodes = lower(net, options.fusion, options.training);
   values_.assign(plan_.nodes.size(), -1);
   contributions_.resize(plan_.nodes.size());
+  kept_.assign(plan_.nodes.size(), -1);
+}
+
+void PlanBuilder::build() {
+  const int count = static_cast<int>(plan_.nodes.size());
+  plan_.input = define_value(0);
+  for (int i = 1; i < count; ++i) {
+    begin(i, StepUse::always);
+    build_forward(i);
+  }
+  plan_.forward_steps = plan_.steps.size();
+  for (int i = count - 1; i > 0 && options_.training; --i) {
+    begin(i, StepUse::both);
+    build_backward(i);
+  }
+  plan_.memory = plan_memory(buffer_lives(plan_));
+}
+
+void PlanBuilder::build_forward(int index) {
+  const OpKind kind = node(index).kind;
+  if (has_parameters(kind)) return layer(index);
+  if (kind == OpKind::add) return build_add(index);
+  if (kind == OpKind::concat) {
+    std::vector<int> parts;
+    for (const int input : inputs_of(node(index))) parts.push_back(value(input));
+    return concat(index, parts, define_value(index));
+  }
+  const int x = value(node(index).input), y = define_value(index);
+  switch (kind) {
+    case OpKind::dropout:
+      return dropout("dropout", index, x, y);
+    case OpKind::pad_channels:
+      return pad_channels(index, x, y);
+    case OpKind::max_pool:
+    case OpKind::avg_pool:
+    case OpKind::adaptive_avg_pool:
+      return pool(index, x, y);
+    default:
+      return activate(index, x, y);
+  }
+}
+
+// The sum overwrites the last value of a branch if nothing else needs that value.
+void PlanBuilder::build_add(int index) {
+  const auto free_after = [&](int input) {
+    return node(input).readers == 1 && input != 0 && !value_needed_backward(input);
+  };
+  int first = node(index).input, second = node(index).more_inputs[0];
+  if (!free_after(first) && free_after(second)) std::swap(first, second);
+  const int a = value(first), b = value(second);
+  const bool over = free_after(first) && first != second;
+  add(index, a, b, over ? define_value_over(index, a) : define_value(index));
+}
+
+// Convolution, batch norm, GELU and the head read their inputs again; the other activations read
+// their output.
+bool PlanBuilder::value_needed_backward(int index) const {
+  if (!options_.training) return false;
+  const FusedNode& self = node(index);
+  const bool kept_by_norm = self.kind == OpKind::batch_norm;  // it keeps what it needs
+  if (!kept_by_norm && reads_output(self.activation)) return true;
+  return std::ranges::any_of(nodes(), [&](const FusedNode& reader) {
+    const bool rereads = has_parameters(reader.kind) || reader.kind == OpKind::gelu;
+    return rereads && reader.input == index;
+  });
+}
+
+void PlanBuilder::build_backward(int index) {
+  const OpKind kind = node(index).kind;
+  if (has_parameters(kind)) return layer_back(index);
+  const int dy = take_gradient(index, 1)[0];
+  if (kind == OpKind::add) {
+    const bool relu = node(index).activation == Activation::relu;
+    const int passed = relu ? append_activation_back(index, dy) : dy;
+    for (const int input : inputs_of(node(index))) {
+      if (wants_gradient(input)) pass_gradient(input, passed);
+    }
+    return release(dy);
+  }
+  int first = 0;  // channel of a concatenation
+  for (const int input : inputs_of(node(index))) {
+    const int begin = first;
+    first += node(input).shape.channels;
+    if (!wants_gradient(input)) continue;
+    read(dy);
+    switch (kind) {
+      case OpKind::concat:
+        concat_back(index, input, begin, dy, new_gradient(input));
+        break;
+      case OpKind::dropout:  // draws the factors again, which is cheaper than to keep them
+        dropout("dropout_back", index, dy, gradient_over(input, dy));
+        break;
+      case OpKind::pad_channels:
+        pad_channels_back(index, dy, new_gradient(input));
+        break;
+      case OpKind::max_pool:
+      case OpKind::avg_pool:
+      case OpKind::adaptive_avg_pool:
+        pool_back(index, dy, new_gradient(input));
+        break;
+      default: {
+        const int seen = value(reads_output(node(index).activation) ? index : input);
+        activate_back(index, seen, dy, gradient_over(input, dy));
+      }
+    }
+  }
+  release(dy);
+}
+
+int PlanBuilder::append_activation_back(int index, int dy) {
+  const int y = value(index);
+  read(dy);
+  const int before = owned(dy) ? write(dy) : new_buffer(value_bytes(index));
+  activate_back(index, y, dy, before);
+  return before;
 }
 
 int PlanBuilder::new_buffer(int64_t bytes) {
@@ -91,7 +210,7 @@ std::vector<int> PlanBuilder::take_gradient(int index, size_t most) {
     } else {
       write(sum);
     }
-    append_sum(index, a, b, sum);
+    add_gradients(index, a, b, sum);
     release(a);
     release(b);
     ++sharers_[sum];

@@ -1,8 +1,9 @@
 // Builds an ExecutionPlan: the steps, and buffers for the values and gradients of fused nodes. It
-// decides for both engines which step adds up a gradient to which several nodes contribute, and
-// whether a gradient may be overwritten. The engines derive from KernelBuilder and append the
-// kernels of each step, node by node. A buffer that is read, written or created before append()
-// belongs to the step that is appended next. Owner: the function that builds a plan. One thread.
+// decides for all engines which buffers a node reads and writes, which step adds up a gradient to
+// which several nodes contribute, and what may be overwritten. An engine's set of operations
+// derives from KernelBuilder and appends the kernels of each step. A buffer that is read, written
+// or created before append() belongs to the step that is appended next. Owner: the function that
+// builds a plan. One thread.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +48,8 @@ class PlanBuilder {
   const NetNode& spec(int index) const { return net_.nodes[plan_.nodes[index].node]; }
   virtual int64_t value_bytes(int index) const = 0;  // of a node's output and of its gradient
 
+  void build();  // all steps of all nodes, and the places of the buffers
+
   // Buffers of the arena. All three return the buffer.
   int new_buffer(int64_t bytes);  // written by the next step
   int read(int buffer);
@@ -72,15 +75,46 @@ class PlanBuilder {
   // else a new buffer.
   int gradient_over(int index, int taken);
 
+  // Appends the backward step of the activation that a node includes, and returns the buffer with
+  // the gradient before it: `dy` if that may be overwritten. REQUIRES: reads_output().
+  int append_activation_back(int index, int dy);
+
   // Sets the node and the use of the steps that follow.
   void begin(int index, StepUse use, int tensor = -1);
 
  protected:
   void append_step(const char* name, int64_t bytes);
-  // Appends the step sum = a + b over gradients of a node; `sum` may be a or b.
-  virtual void append_sum(int index, int a, int b, int sum) = 0;
+  // A buffer of a node that its forward pass leaves for its backward pass: written now, read then.
+  int keep(int index, int64_t bytes) { return kept_[index] = new_buffer(bytes); }
+  int kept(int index) { return read(kept_[index]); }
+
+  // The operations. Each appends what it does, for node `index`, with buffers that are marked as
+  // read or written; `x` and `y` are values, `dy` and `dx` gradients.
+  virtual void activate(int index, int x, int y) = 0;
+  // `seen` is y if reads_output(), else x. `dx` may be dy.
+  virtual void activate_back(int index, int seen, int dy, int dx) = 0;
+  virtual void add(int index, int a, int b, int y) = 0;  // and the activation; `y` may be a
+  // Adds up gradients of a node's output; `sum` may be a or b.
+  virtual void add_gradients(int index, int a, int b, int sum) = 0;
+  virtual void concat(int index, const std::vector<int>& parts, int y) = 0;
+  // The gradient of one part, whose channels begin at `first`.
+  virtual void concat_back(int index, int part, int first, int dy, int dx) = 0;
+  // Of values or of gradients; `to` may be from.
+  virtual void dropout(const char* name, int index, int from, int to) = 0;
+  virtual void pool(int index, int x, int y) = 0;  // max, average, adaptive average
+  virtual void pool_back(int index, int dy, int dx) = 0;
+  virtual void pad_channels(int index, int x, int y) = 0;
+  virtual void pad_channels_back(int index, int dy, int dx) = 0;
+  // Nodes with parameters: convolutions, batch norms, and heads with their losses.
+  virtual void layer(int index) = 0;
+  virtual void layer_back(int index) = 0;
 
  private:
+  void build_forward(int index);
+  void build_backward(int index);
+  void build_add(int index);
+  bool value_needed_backward(int index) const;
+
   const NetSpec& net_;
   const PlanOptions options_;
   const GradientLayout& layout_;
@@ -89,6 +123,7 @@ class PlanBuilder {
   std::vector<bool> written_;                    // per buffer
   std::vector<int> values_;                      // per node: buffer
   std::vector<std::vector<int>> contributions_;  // per node: buffers
+  std::vector<int> kept_;                        // per node: buffer
   std::vector<int> sharers_;  // per buffer: number of contributions not yet released
 };
 
@@ -115,71 +150,14 @@ class KernelBuilder : public PlanBuilder {
   ProgramOf<Run>& program_;
 };
 
-// The steps of one node. build_backward() is called after build_forward() and after the
-// build_backward() of all later nodes.
+// The steps of one layer. build_backward() is called after build_forward() and after those of all
+// later nodes.
 template <typename Builder>
-class NodeSteps {
+class LayerSteps {
  public:
-  virtual ~NodeSteps() = default;
+  virtual ~LayerSteps() = default;
   virtual void build_forward(Builder& builder) = 0;
   virtual void build_backward(Builder& builder) = 0;
 };
-
-// An engine's factories of NodeSteps, one for each kind of node.
-template <typename Builder>
-struct NodeKinds {
-  using Make = std::unique_ptr<NodeSteps<Builder>> (*)(int index);
-  Make conv, norm, activation, add, concat, pool, pad, dropout, head;
-
-  Make of(OpKind kind) const {
-    switch (kind) {
-      case OpKind::conv:
-        return conv;
-      case OpKind::batch_norm:
-        return norm;
-      case OpKind::relu:
-      case OpKind::gelu:
-      case OpKind::tanh:
-      case OpKind::sigmoid:
-        return activation;
-      case OpKind::add:
-        return add;
-      case OpKind::concat:
-        return concat;
-      case OpKind::dropout:
-        return dropout;
-      case OpKind::max_pool:
-      case OpKind::avg_pool:
-      case OpKind::adaptive_avg_pool:
-        return pool;
-      case OpKind::pad_channels:
-        return pad;
-      case OpKind::linear:
-        return head;
-      case OpKind::input:
-        break;
-    }
-    return nullptr;
-  }
-};
-
-// Builds all steps and places the buffers.
-template <typename Builder>
-void build_plan(Builder& builder, ExecutionPlan& plan, const NodeKinds<Builder>& kinds) {
-  const int count = static_cast<int>(plan.nodes.size());
-  std::vector<std::unique_ptr<NodeSteps<Builder>>> steps(count);
-  plan.input = builder.define_value(0);
-  for (int i = 1; i < count; ++i) {
-    steps[i] = kinds.of(plan.nodes[i].kind)(i);
-    builder.begin(i, StepUse::always);
-    steps[i]->build_forward(builder);
-  }
-  plan.forward_steps = plan.steps.size();
-  for (int i = count - 1; i > 0 && builder.options().training; --i) {
-    builder.begin(i, StepUse::both);
-    steps[i]->build_backward(builder);
-  }
-  plan.memory = plan_memory(buffer_lives(plan));
-}
 
 }  // namespace stoker
