@@ -16,9 +16,9 @@
 #include "staging/allowed_cores.h"
 #include "staging/error_text.h"
 #include "staging/threads.h"
-#include "train/answers.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/engine/engine_arguments.h"
+#include "train/labels.h"
 #include "train/model/recipe.h"
 #include "train/model/recipe_json.h"
 #include "train/run/processes.h"
@@ -230,8 +230,8 @@ int default_rows(Size input) {
 }
 
 void check_classes(const ModelInfo& info, const Source& source) {
-  const Answers answers = answers_of(source);
-  if (Answers{info.target, info.class_names} == answers) return;
+  const Labels labels = labels_of(source);
+  if (Labels{info.target, info.class_names} == labels) return;
   const auto list = [](const std::vector<std::string>& names) {
     std::string text = std::to_string(names.size());
     for (size_t i = 0; i < std::min<size_t>(names.size(), 3); ++i) text += " " + names[i];
@@ -239,7 +239,7 @@ void check_classes(const ModelInfo& info, const Source& source) {
   };
   throw std::runtime_error(
       fmt::format("the model knows other classes than the data at {}: {} ... against {} ...",
-                  source.root(), list(info.class_names), list(answers.class_names)));
+                  source.root(), list(info.class_names), list(labels.class_names)));
 }
 
 }  // namespace
@@ -254,7 +254,7 @@ MemoryPlan evaluation_memory(const Source& source, std::span<Device* const> devi
 
 void require_labels(const Source& source, const NetSpec& net) {
   if (!source.targets().empty()) {
-    const auto outputs = static_cast<int>(answers_of(source).class_names.size());
+    const auto outputs = static_cast<int>(labels_of(source).class_names.size());
     if (net.loss == LossKind::binary && outputs == net.classes) return;
     throw std::invalid_argument(
         fmt::format("{}: the samples have the target {}, which '{}' with {} outputs does not learn",

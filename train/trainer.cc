@@ -14,7 +14,7 @@ namespace {
 std::function<void(const std::string&)> saver(const TrainSetup& setup) {
   return [&setup](const std::string& runs) {
     int replica = 0;
-    for (const Engine* engine : setup.replicas.keepers()) {
+    for (const Engine* engine : setup.replicas.owners()) {
       save_checkpoint(setup.independent() ? checkpoint_folder(runs, replica++) : runs,
                       setup.progress, read_state(*engine, setup.options.recipe), 1);
     }
@@ -76,7 +76,7 @@ LoaderStats Trainer::feed_stats() const { return impl_->setup.loader->stats(); }
 
 uint64_t Trainer::weights_hash() const {
   const TrainSetup& setup = impl_->setup;
-  return state_hash(read_state(setup.replicas.keeper(), setup.options.recipe));
+  return state_hash(read_state(setup.replicas.owner(), setup.options.recipe));
 }
 
 }  // namespace stoker

@@ -215,12 +215,12 @@ class HostOps final : public DeviceOps {
     });
   }
 
-  void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps) override {
-    queue_.push([=] { host::max_pool(s, x, y, taps); });
+  void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* argmax) override {
+    queue_.push([=] { host::max_pool(s, x, y, argmax); });
   }
-  void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps,
+  void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* argmax,
                          void* dx) override {
-    queue_.push([=] { host::max_pool_backward(s, dy, taps, dx); });
+    queue_.push([=] { host::max_pool_backward(s, dy, argmax, dx); });
   }
   void average_pool(const PoolShape& s, const void* x, void* y) override {
     queue_.push([=] { host::average_pool(s, x, y); });
@@ -278,32 +278,32 @@ class HostOps final : public DeviceOps {
       for (int64_t i = 0; i < count; ++i) into[i] += from[i];
     });
   }
-  void decide(const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
+  void decide(const UpdateShape& s, const float* reduced, FiniteCheck* check,
               void* scratch) override {
     queue_.push([=] {
       std::memset(scratch, 0xff, static_cast<size_t>(kDecideScratchBytes));
       const bool finite = std::all_of(reduced, reduced + s.numbers, device::is_finite);
-      device::decide(s, finite, reduced + s.metrics, verdict);
+      device::decide(s, finite, reduced + s.metrics, check);
     });
   }
-  void scale_tensors(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
+  void scale_tensors(const UpdateShape& s, const DeviceRates* rates, const FiniteCheck* check,
                      const float* reduced, const float* weights, TensorSquares*,
                      TensorScale* scales) override {
     queue_.push([=] {
-      if (verdict->apply) host::scale_tensors(s, *rates, *verdict, reduced, weights, scales);
+      if (check->apply) host::scale_tensors(s, *rates, *check, reduced, weights, scales);
     });
   }
-  void update(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
+  void update(const UpdateShape& s, const DeviceRates* rates, const FiniteCheck* check,
               const TensorScale* scales, const float* reduced,
               const UpdatedStates& states) override {
     queue_.push([=] {
-      if (verdict->apply) host::update(s, *rates, *verdict, scales, reduced, states);
+      if (check->apply) host::update(s, *rates, *check, scales, reduced, states);
     });
   }
-  void move_statistics(const UpdateShape& s, const UpdateVerdict* verdict, const float* reduced,
+  void move_statistics(const UpdateShape& s, const FiniteCheck* check, const float* reduced,
                        float* statistics) override {
     queue_.push([=] {
-      if (!verdict->apply) return;
+      if (!check->apply) return;
       const double micro_batches = reduced[s.metrics + static_cast<int>(StepMetric::micro_batches)];
       for (int c = 0; c < s.channel_count; ++c) {
         device::move_statistics(s.channels[c], reduced + s.moments, micro_batches, statistics);

@@ -64,8 +64,8 @@ void norm_statistics(const NormShape& s, const NormForward& a, float* own);
 void norm_united(const NormShape& s, const NormForward& a, const NormReplicas& all);
 void norm_backward_sums(const NormShape& s, const NormBackward& a, float* own);
 void norm_backward_united(const NormShape& s, const NormBackward& a, const NormReplicas& all);
-void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps);
-void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps, void* dx);
+void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* argmax);
+void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* argmax, void* dx);
 void average_pool(const PoolShape& s, const void* x, void* y);
 void average_pool_backward(const PoolShape& s, const void* dy, void* dx);
 void copy_channels(const ChannelsShape& s, const void* x, void* y);
@@ -79,9 +79,9 @@ void linear_backward(const LinearShape& s, const void* x, const void* weight, co
                      float* dweight, float* dbias, void* dx);
 void loss(const LossShape& s, const float* logits, const LossRows& rows, void* dlogits,
           float* sample_metrics, float* totals);
-void scale_tensors(const UpdateShape& s, const DeviceRates& rates, const UpdateVerdict& verdict,
+void scale_tensors(const UpdateShape& s, const DeviceRates& rates, const FiniteCheck& check,
                    const float* reduced, const float* weights, TensorScale* scales);
-void update(const UpdateShape& s, const DeviceRates& rates, const UpdateVerdict& verdict,
+void update(const UpdateShape& s, const DeviceRates& rates, const FiniteCheck& check,
             const TensorScale* scales, const float* reduced, const UpdatedStates& states);
 
 }  // namespace host

@@ -71,7 +71,7 @@ void for_each_padded(const PadShape& s, Visit visit) {
 
 }  // namespace
 
-void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps) {
+void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* argmax) {
   with_type(s.type, [&]<typename T>(Tag<T>) {
     for_each_output(s, [&](int row, int out_y, int out_x, int64_t at) {
       for (int c = 0; c < s.channels; ++c) {
@@ -84,19 +84,19 @@ void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps) {
           won = tap;
         });
         store<T>(y, at + c, best);
-        taps[at + c] = static_cast<uint8_t>(won);
+        argmax[at + c] = static_cast<uint8_t>(won);
       }
     });
   });
 }
 
-void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps, void* dx) {
+void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* argmax, void* dx) {
   std::vector<float> sums(static_cast<size_t>(in_at(s, s.rows, 0, 0)), 0.0f);
   with_type(s.type, [&]<typename T>(Tag<T>) {
     for_each_output(s, [&](int row, int out_y, int out_x, int64_t at) {
       for_each_pool_tap(s, out_y, out_x, [&](int tap, int in_y, int in_x) {
         for (int c = 0; c < s.channels; ++c) {
-          if (taps[at + c] == tap) sums[in_at(s, row, in_y, in_x) + c] += load<T>(dy, at + c);
+          if (argmax[at + c] == tap) sums[in_at(s, row, in_y, in_x) + c] += load<T>(dy, at + c);
         }
       });
     });

@@ -12,7 +12,7 @@ const DeviceRate* per_tensor(const DeviceRates& rates) {
 
 }  // namespace
 
-void scale_tensors(const UpdateShape& s, const DeviceRates& rates, const UpdateVerdict& verdict,
+void scale_tensors(const UpdateShape& s, const DeviceRates& rates, const FiniteCheck& check,
                    const float* reduced, const float* weights, TensorScale* scales) {
   std::vector<TensorSquares> squares(static_cast<size_t>(s.tensor_count));
   double all = 0;
@@ -26,21 +26,21 @@ void scale_tensors(const UpdateShape& s, const DeviceRates& rates, const UpdateV
     }
   }
   for (const TensorSquares& each : squares) all += each.gradient;
-  const float clipped = device::clipped_scale(rates, verdict.gradient_scale, all);
+  const float clipped = device::clipped_scale(rates, check.gradient_scale, all);
   for (int t = 0; t < s.tensor_count; ++t) {
     scales[t] =
         device::tensor_scale(rates, per_tensor(rates)[t], clipped, squares[static_cast<size_t>(t)]);
   }
 }
 
-void update(const UpdateShape& s, const DeviceRates& rates, const UpdateVerdict& verdict,
+void update(const UpdateShape& s, const DeviceRates& rates, const FiniteCheck& check,
             const TensorScale* scales, const float* reduced, const UpdatedStates& states) {
   for (int c = 0; c < s.chunk_count; ++c) {
     const TensorChunk& chunk = s.chunks[c];
     const DeviceRate& rate = per_tensor(rates)[chunk.tensor];
     if (rate.frozen) continue;
     const TensorScale scale =
-        scales != nullptr ? scales[chunk.tensor] : TensorScale{verdict.gradient_scale, 1.0f};
+        scales != nullptr ? scales[chunk.tensor] : TensorScale{check.gradient_scale, 1.0f};
     for (int64_t i = chunk.offset; i < chunk.offset + chunk.count; ++i) {
       if (states.second_moments != nullptr) {
         device::adam(rates, rate, scale, reduced[i], states.weights + i, states.momenta + i,

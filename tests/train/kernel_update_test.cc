@@ -43,15 +43,15 @@ TEST(KernelUpdateTest, ScalesAreThePlainLoops) {
   shape.chunks = chunks.data();
   shape.chunk_count = static_cast<int>(chunks.size());
   shape.tensor_count = static_cast<int>(tensors);
-  UpdateVerdict verdict;
-  verdict.apply = 1;
-  verdict.gradient_scale = 0.5f;
+  FiniteCheck check;
+  check.apply = 1;
+  check.gradient_scale = 0.5f;
 
   const auto stream = host_device().make_stream();
   const auto scales_of = [&](DeviceOps& ops) {
     std::vector<TensorSquares> squares(chunks.size() + tensors);
     std::vector<TensorScale> scales(tensors);
-    ops.scale_tensors(shape, reinterpret_cast<const DeviceRates*>(rates.data()), &verdict,
+    ops.scale_tensors(shape, reinterpret_cast<const DeviceRates*>(rates.data()), &check,
                       gradients.data(), weights.data(), squares.data(), scales.data());
     stream->synchronize();
     return scales;

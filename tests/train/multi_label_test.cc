@@ -6,7 +6,7 @@
 #include "pipeline/source/target_source.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/run_fixture.h"
-#include "train/answers.h"
+#include "train/labels.h"
 
 namespace stoker {
 namespace {

@@ -141,7 +141,7 @@ class PixelNormSteps final : public CpuSteps {
     const bool training = builder.options().training;
     builder.note_implementation("norm of pixels");
     if (training) build_statistics(builder);
-    if (meets(builder)) unite_over_replicas(builder);
+    if (syncs_norms(builder)) unite_over_replicas(builder);
     builder.append(
         shape_.relu ? "norm_relu" : "norm", 0,
         [shape = shape_, use = use(builder), input = builder.value_view(node.input),
@@ -168,7 +168,7 @@ class PixelNormSteps final : public CpuSteps {
                                               {floats(scale), floats(shift)}, floats(scratch));
                    });
     int64_t pixels = shape_.pixels;
-    if (meets(builder)) {
+    if (syncs_norms(builder)) {
       pixels *= builder.options().norms->ranks();
       add_up_over_replicas(builder, scale, shift);
     }
@@ -236,7 +236,7 @@ class PixelNormSteps final : public CpuSteps {
   }
 
   // Returns whether this norm is synchronised.
-  static bool meets(const CpuPlanBuilder& builder) {
+  static bool syncs_norms(const CpuPlanBuilder& builder) {
     return builder.options().training && builder.options().norms != nullptr;
   }
 

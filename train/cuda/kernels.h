@@ -51,9 +51,9 @@ void activate_backward(cudaStream_t stream, Activation kind, int64_t count, Prec
 void add(cudaStream_t stream, int64_t count, Precision type, Activation kind, const void* a,
          const void* b, void* out);
 
-void max_pool(cudaStream_t stream, const PoolShape& s, const void* x, void* y, uint8_t* taps);
-void max_pool_backward(cudaStream_t stream, const PoolShape& s, const void* dy, const uint8_t* taps,
-                       void* dx);
+void max_pool(cudaStream_t stream, const PoolShape& s, const void* x, void* y, uint8_t* argmax);
+void max_pool_backward(cudaStream_t stream, const PoolShape& s, const void* dy,
+                       const uint8_t* argmax, void* dx);
 void average_pool(cudaStream_t stream, const PoolShape& s, const void* x, void* y);
 void average_pool_backward(cudaStream_t stream, const PoolShape& s, const void* dy, void* dx);
 void copy_channels(cudaStream_t stream, const ChannelsShape& s, const void* x, void* y);
@@ -75,15 +75,15 @@ void cast_to_fp32(cudaStream_t stream, const TensorChunk* chunks, int count, con
                   float* out);
 void cast_to_bf16(cudaStream_t stream, int64_t count, const float* values, void* bf16);
 void accumulate(cudaStream_t stream, int64_t count, const float* from, float* into);
-void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
+void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, FiniteCheck* check,
             void* scratch);
 void scale_tensors(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
-                   const UpdateVerdict* verdict, const float* reduced, const float* weights,
+                   const FiniteCheck* check, const float* reduced, const float* weights,
                    TensorSquares* squares, TensorScale* scales);
 void update(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
-            const UpdateVerdict* verdict, const TensorScale* scales, const float* reduced,
+            const FiniteCheck* check, const TensorScale* scales, const float* reduced,
             const UpdatedStates& states);
-void move_statistics(cudaStream_t stream, const UpdateShape& s, const UpdateVerdict* verdict,
+void move_statistics(cudaStream_t stream, const UpdateShape& s, const FiniteCheck* check,
                      const float* reduced, float* statistics);
 void blend(cudaStream_t stream, int64_t count, float decay, bool pull, float* average,
            float* current);

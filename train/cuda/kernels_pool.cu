@@ -10,7 +10,7 @@ namespace {
 template <typename Number, int V>
 __global__ void __launch_bounds__(kThreads)
     max_pool_kernel(uint32_t items, PoolShape s, const Number* __restrict__ x,
-                    Number* __restrict__ y, uint8_t* __restrict__ taps) {
+                    Number* __restrict__ y, uint8_t* __restrict__ argmax) {
   const uint32_t groups = s.channels / V;
   for (uint32_t item = first_item(); item < items; item += item_step()) {
     const uint32_t pixel = item / groups, first = item % groups * V;
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads)
       }
     }
     store(y + static_cast<int64_t>(item) * V, best);
-    *reinterpret_cast<Packed<uint8_t, V>*>(taps + static_cast<int64_t>(item) * V) = won;
+    *reinterpret_cast<Packed<uint8_t, V>*>(argmax + static_cast<int64_t>(item) * V) = won;
   }
 }
 
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename Number, int V>
 __global__ void __launch_bounds__(kThreads)
     max_pool_backward_kernel(uint32_t items, PoolShape s, const Number* __restrict__ dy,
-                             const uint8_t* __restrict__ taps, Number* __restrict__ dx) {
+                             const uint8_t* __restrict__ argmax, Number* __restrict__ dx) {
   const uint32_t groups = s.channels / V;
   for (uint32_t item = first_item(); item < items; item += item_step()) {
     const uint32_t pixel = item / groups, first = item % groups * V;
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
         const int64_t at = ((row * s.out_height + oy) * s.out_width + ox) * s.channels + first;
         float values[V];
         load(dy + at, values);
-        const auto won = *reinterpret_cast<const Packed<uint8_t, V>*>(taps + at);
+        const auto won = *reinterpret_cast<const Packed<uint8_t, V>*>(argmax + at);
 #pragma unroll
         for (int v = 0; v < V; ++v) {
           if (won.value[v] == tap) sum[v] += values[v];
@@ -183,26 +183,26 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void max_pool(cudaStream_t stream, const PoolShape& s, const void* x, void* y, uint8_t* taps) {
+void max_pool(cudaStream_t stream, const PoolShape& s, const void* x, void* y, uint8_t* argmax) {
   with_width(s.type, s.channels, [&](auto number, auto width) {
     using Number = decltype(number);
     constexpr int kWidth = decltype(width)::value;
     const uint32_t items =
         counted(int64_t{s.rows} * s.out_height * s.out_width * s.channels / kWidth, "pool");
     launch(stream, max_pool_kernel<Number, kWidth>, blocks_for(items), kThreads, items, s,
-           static_cast<const Number*>(x), static_cast<Number*>(y), taps);
+           static_cast<const Number*>(x), static_cast<Number*>(y), argmax);
   });
 }
 
-void max_pool_backward(cudaStream_t stream, const PoolShape& s, const void* dy, const uint8_t* taps,
-                       void* dx) {
+void max_pool_backward(cudaStream_t stream, const PoolShape& s, const void* dy,
+                       const uint8_t* argmax, void* dx) {
   with_width(s.type, s.channels, [&](auto number, auto width) {
     using Number = decltype(number);
     constexpr int kWidth = decltype(width)::value;
     const uint32_t items =
         counted(int64_t{s.rows} * s.in_height * s.in_width * s.channels / kWidth, "pool");
     launch(stream, max_pool_backward_kernel<Number, kWidth>, blocks_for(items), kThreads, items, s,
-           static_cast<const Number*>(dy), taps, static_cast<Number*>(dx));
+           static_cast<const Number*>(dy), argmax, static_cast<Number*>(dx));
   });
 }
 

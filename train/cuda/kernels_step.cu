@@ -190,11 +190,11 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void __launch_bounds__(kThreads)
     decide_kernel(UpdateShape s, int blocks, const int* flags, const float* reduced,
-                  UpdateVerdict* verdict) {
+                  FiniteCheck* check) {
   int finite = 1;
   for (int i = threadIdx.x; i < blocks; i += kThreads) finite &= flags[i];
   const int all = __syncthreads_and(finite);
-  if (threadIdx.x == 0) device::decide(s, all != 0, reduced + s.metrics, verdict);
+  if (threadIdx.x == 0) device::decide(s, all != 0, reduced + s.metrics, check);
 }
 
 __device__ __forceinline__ DeviceRate rate_of(const DeviceRates* rates, int tensor) {
@@ -204,12 +204,12 @@ __device__ __forceinline__ DeviceRate rate_of(const DeviceRates* rates, int tens
 // A block sums the squares of one chunk. The gradient buffer has zeros behind a tensor, and so have
 // the weights.
 __global__ void __launch_bounds__(kThreads)
-    chunk_squares_kernel(UpdateShape s, const DeviceRates* rates, const UpdateVerdict* verdict,
+    chunk_squares_kernel(UpdateShape s, const DeviceRates* rates, const FiniteCheck* check,
                          const float* reduced, const float* weights, TensorSquares* squares) {
   __shared__ double shared[32];
   const TensorChunk chunk = s.chunks[blockIdx.x];
   const DeviceRate rate = rate_of(rates, chunk.tensor);
-  if (!verdict->apply) return;
+  if (!check->apply) return;
   TensorSquares sum;
   for (int64_t i = threadIdx.x; i < fours(chunk.count) && !rate.frozen; i += kThreads) {
     float gradient[4], weight[4] = {};
@@ -241,10 +241,10 @@ __device__ __forceinline__ int first_chunk(const UpdateShape& s, int tensor) {
 
 // A block sums the chunks of one tensor.
 __global__ void __launch_bounds__(kThreads)
-    tensor_squares_kernel(UpdateShape s, const UpdateVerdict* verdict,
-                          const TensorSquares* of_chunks, TensorSquares* of_tensors) {
+    tensor_squares_kernel(UpdateShape s, const FiniteCheck* check, const TensorSquares* of_chunks,
+                          TensorSquares* of_tensors) {
   __shared__ double shared[32];
-  if (!verdict->apply) return;
+  if (!check->apply) return;
   const int tensor = static_cast<int>(blockIdx.x);
   const int begin = first_chunk(s, tensor), end = first_chunk(s, tensor + 1);
   TensorSquares sum;
@@ -259,36 +259,36 @@ __global__ void __launch_bounds__(kThreads)
 
 // One block sums all tensors and finds the scale of each.
 __global__ void __launch_bounds__(kThreads)
-    scale_kernel(UpdateShape s, const DeviceRates* rates, const UpdateVerdict* verdict,
+    scale_kernel(UpdateShape s, const DeviceRates* rates, const FiniteCheck* check,
                  const TensorSquares* of_tensors, TensorScale* scales) {
   __shared__ double shared[32];
-  if (!verdict->apply) return;
+  if (!check->apply) return;
   double all = 0;
   for (int t = threadIdx.x; t < s.tensor_count; t += kThreads) all += of_tensors[t].gradient;
   all = block_reduce(all, Sum{}, shared);
-  const float clipped = device::clipped_scale(*rates, verdict->gradient_scale, all);
+  const float clipped = device::clipped_scale(*rates, check->gradient_scale, all);
 #pragma unroll 1  // roots and divisions in double take many registers
   for (int t = threadIdx.x; t < s.tensor_count; t += kThreads) {
     scales[t] = device::tensor_scale(*rates, rate_of(rates, t), clipped, of_tensors[t]);
   }
 }
 
-__device__ __forceinline__ TensorScale scale_of(const TensorScale* scales,
-                                                const UpdateVerdict* verdict, int tensor) {
+__device__ __forceinline__ TensorScale scale_of(const TensorScale* scales, const FiniteCheck* check,
+                                                int tensor) {
   if (scales != nullptr) return scales[tensor];
-  return {verdict->gradient_scale, 1.0f};
+  return {check->gradient_scale, 1.0f};
 }
 
 __global__ void __launch_bounds__(kThreads)
-    sgd_kernel(UpdateShape s, const DeviceRates* rates, const UpdateVerdict* verdict,
+    sgd_kernel(UpdateShape s, const DeviceRates* rates, const FiniteCheck* check,
                const TensorScale* scales, const float* __restrict__ reduced,
                float* __restrict__ weights, float* __restrict__ momenta,
                Bf16* __restrict__ copies) {
   const TensorChunk chunk = s.chunks[blockIdx.x];
   const DeviceRates all = *rates;
   const DeviceRate rate = rate_of(rates, chunk.tensor);
-  if (!verdict->apply || rate.frozen) return;
-  const TensorScale scale = scale_of(scales, verdict, chunk.tensor);
+  if (!check->apply || rate.frozen) return;
+  const TensorScale scale = scale_of(scales, check, chunk.tensor);
   for (int64_t i = threadIdx.x; i < fours(chunk.count); i += kThreads) {
     const int64_t at = chunk.offset + 4 * i;
     float gradient[4], weight[4], momentum[4];
@@ -306,15 +306,15 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    adam_kernel(UpdateShape s, const DeviceRates* rates, const UpdateVerdict* verdict,
+    adam_kernel(UpdateShape s, const DeviceRates* rates, const FiniteCheck* check,
                 const TensorScale* scales, const float* __restrict__ reduced,
                 float* __restrict__ weights, float* __restrict__ momenta,
                 float* __restrict__ second_moments, Bf16* __restrict__ copies) {
   const TensorChunk chunk = s.chunks[blockIdx.x];
   const DeviceRates all = *rates;
   const DeviceRate rate = rate_of(rates, chunk.tensor);
-  if (!verdict->apply || rate.frozen) return;
-  const TensorScale scale = scale_of(scales, verdict, chunk.tensor);
+  if (!check->apply || rate.frozen) return;
+  const TensorScale scale = scale_of(scales, check, chunk.tensor);
   for (int64_t i = threadIdx.x; i < fours(chunk.count); i += kThreads) {
     const int64_t at = chunk.offset + 4 * i;
     float gradient[4], weight[4], first[4], second[4];
@@ -334,10 +334,10 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    statistics_kernel(UpdateShape s, const UpdateVerdict* verdict, const float* reduced,
+    statistics_kernel(UpdateShape s, const FiniteCheck* check, const float* reduced,
                       float* statistics) {
   const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (c >= s.channel_count || !verdict->apply) return;
+  if (c >= s.channel_count || !check->apply) return;
   const double micro_batches = reduced[s.metrics + static_cast<int>(StepMetric::micro_batches)];
   device::move_statistics(s.channels[c], reduced + s.moments, micro_batches, statistics);
 }
@@ -395,41 +395,41 @@ void accumulate(cudaStream_t stream, int64_t count, const float* from, float* in
   launch(stream, accumulate_kernel, blocks_for(count), kThreads, count, from, into);
 }
 
-void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
+void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, FiniteCheck* check,
             void* scratch) {
   const unsigned blocks = blocks_for(s.numbers / 16, kFlags);
   auto* flags = static_cast<int*>(scratch);
   launch(stream, finite_kernel, blocks, kThreads, s.numbers / 4, reduced, flags);
-  launch(stream, decide_kernel, 1, kThreads, s, static_cast<int>(blocks), flags, reduced, verdict);
+  launch(stream, decide_kernel, 1, kThreads, s, static_cast<int>(blocks), flags, reduced, check);
 }
 
 void scale_tensors(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
-                   const UpdateVerdict* verdict, const float* reduced, const float* weights,
+                   const FiniteCheck* check, const float* reduced, const float* weights,
                    TensorSquares* squares, TensorScale* scales) {
   TensorSquares* of_tensors = squares + s.chunk_count;
-  launch(stream, chunk_squares_kernel, s.chunk_count, kThreads, s, rates, verdict, reduced, weights,
+  launch(stream, chunk_squares_kernel, s.chunk_count, kThreads, s, rates, check, reduced, weights,
          squares);
-  launch(stream, tensor_squares_kernel, s.tensor_count, kThreads, s, verdict, squares, of_tensors);
-  launch(stream, scale_kernel, 1, kThreads, s, rates, verdict, of_tensors, scales);
+  launch(stream, tensor_squares_kernel, s.tensor_count, kThreads, s, check, squares, of_tensors);
+  launch(stream, scale_kernel, 1, kThreads, s, rates, check, of_tensors, scales);
 }
 
 void update(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
-            const UpdateVerdict* verdict, const TensorScale* scales, const float* reduced,
+            const FiniteCheck* check, const TensorScale* scales, const float* reduced,
             const UpdatedStates& states) {
   auto* copies = static_cast<Bf16*>(states.copies);
   if (states.second_moments != nullptr) {
-    launch(stream, adam_kernel, s.chunk_count, kThreads, s, rates, verdict, scales, reduced,
+    launch(stream, adam_kernel, s.chunk_count, kThreads, s, rates, check, scales, reduced,
            states.weights, states.momenta, states.second_moments, copies);
   } else {
-    launch(stream, sgd_kernel, s.chunk_count, kThreads, s, rates, verdict, scales, reduced,
+    launch(stream, sgd_kernel, s.chunk_count, kThreads, s, rates, check, scales, reduced,
            states.weights, states.momenta, copies);
   }
 }
 
-void move_statistics(cudaStream_t stream, const UpdateShape& s, const UpdateVerdict* verdict,
+void move_statistics(cudaStream_t stream, const UpdateShape& s, const FiniteCheck* check,
                      const float* reduced, float* statistics) {
   if (s.channel_count == 0) return;
-  launch(stream, statistics_kernel, blocks_for(s.channel_count), kThreads, s, verdict, reduced,
+  launch(stream, statistics_kernel, blocks_for(s.channel_count), kThreads, s, check, reduced,
          statistics);
 }
 

@@ -142,12 +142,12 @@ class CudaOps final : public DeviceOps {
            void* out) override {
     cuda::add(here(), count, type, relu_or_none, a, b, out);
   }
-  void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps) override {
-    cuda::max_pool(here(), s, x, y, taps);
+  void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* argmax) override {
+    cuda::max_pool(here(), s, x, y, argmax);
   }
-  void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps,
+  void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* argmax,
                          void* dx) override {
-    cuda::max_pool_backward(here(), s, dy, taps, dx);
+    cuda::max_pool_backward(here(), s, dy, argmax, dx);
   }
   void average_pool(const PoolShape& s, const void* x, void* y) override {
     cuda::average_pool(here(), s, x, y);
@@ -198,23 +198,23 @@ class CudaOps final : public DeviceOps {
   void accumulate(int64_t count, const float* from, float* into) override {
     cuda::accumulate(here(), count, from, into);
   }
-  void decide(const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
+  void decide(const UpdateShape& s, const float* reduced, FiniteCheck* check,
               void* scratch) override {
-    cuda::decide(here(), s, reduced, verdict, scratch);
+    cuda::decide(here(), s, reduced, check, scratch);
   }
-  void scale_tensors(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
+  void scale_tensors(const UpdateShape& s, const DeviceRates* rates, const FiniteCheck* check,
                      const float* reduced, const float* weights, TensorSquares* squares,
                      TensorScale* scales) override {
-    cuda::scale_tensors(here(), s, rates, verdict, reduced, weights, squares, scales);
+    cuda::scale_tensors(here(), s, rates, check, reduced, weights, squares, scales);
   }
-  void update(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
+  void update(const UpdateShape& s, const DeviceRates* rates, const FiniteCheck* check,
               const TensorScale* scales, const float* reduced,
               const UpdatedStates& states) override {
-    cuda::update(here(), s, rates, verdict, scales, reduced, states);
+    cuda::update(here(), s, rates, check, scales, reduced, states);
   }
-  void move_statistics(const UpdateShape& s, const UpdateVerdict* verdict, const float* reduced,
+  void move_statistics(const UpdateShape& s, const FiniteCheck* check, const float* reduced,
                        float* statistics) override {
-    cuda::move_statistics(here(), s, verdict, reduced, statistics);
+    cuda::move_statistics(here(), s, check, reduced, statistics);
   }
   void blend(int64_t count, float decay, bool pull, float* average, float* current) override {
     cuda::blend(here(), count, decay, pull, average, current);

@@ -166,15 +166,15 @@ STOKER_HOST_DEVICE inline TensorScale tensor_scale(const DeviceRates& rates, con
 }
 
 STOKER_HOST_DEVICE inline void decide(const UpdateShape& s, bool numbers_finite,
-                                      const float* metrics, UpdateVerdict* verdict) {
-  for (int i = 0; i < kStepMetrics; ++i) verdict->metrics[i] = metrics[i];
+                                      const float* metrics, FiniteCheck* check) {
+  for (int i = 0; i < kStepMetrics; ++i) check->metrics[i] = metrics[i];
   const float weight = metrics[static_cast<int>(StepMetric::weight)];
   const bool finite = numbers_finite && metrics[static_cast<int>(StepMetric::finite)] ==
                                             metrics[static_cast<int>(StepMetric::micro_batches)];
-  verdict->finite = finite ? 1 : 0;
-  verdict->apply = finite && weight > 0 ? 1 : 0;
-  verdict->gradient_scale =
-      verdict->apply ? static_cast<float>(static_cast<double>(s.nominal_rows) / weight) : 0.0f;
+  check->finite = finite ? 1 : 0;
+  check->apply = finite && weight > 0 ? 1 : 0;
+  check->gradient_scale =
+      check->apply ? static_cast<float>(static_cast<double>(s.nominal_rows) / weight) : 0.0f;
 }
 
 // Uses the averages of (mean - running mean) and (variance + its square) over all micro-batches. As

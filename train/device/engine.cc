@@ -50,7 +50,7 @@ DeviceEngine::DeviceEngine(const NetSpec& net, const EngineOptions& options,
   if (options_.batches) build_programs();
   allocate();
   if (options_.training) allocate_training();
-  if (meets()) options_.device_norms->join(options_.rank, {&device_, stream_.get()});
+  if (syncs_norms()) options_.device_norms->join(options_.rank, {&device_, stream_.get()});
 }
 
 DeviceEngine::~DeviceEngine() {
@@ -119,7 +119,7 @@ void DeviceEngine::allocate_training() {
   rates_ = std::make_unique<DeviceArgsRing>(device_, *stream_, memory_->at(DevicePiece::rates),
                                             memory_->sizes()[DevicePiece::rates]);
   metrics_ = std::make_unique<DeviceMetricsRing>(device_, *stream_,
-                                                 memory_->at<UpdateVerdict>(DevicePiece::verdict));
+                                                 memory_->at<FiniteCheck>(DevicePiece::check));
 }
 
 std::span<float> DeviceEngine::reduced_gradients() {
@@ -246,7 +246,7 @@ void DeviceEngine::run_bucket(const DeviceBucket& bucket) {
 }
 
 // Returns whether batch norms meet those of other replicas.
-bool DeviceEngine::meets() const {
+bool DeviceEngine::syncs_norms() const {
   return options_.training && options_.batches && options_.device_norms != nullptr;
 }
 
@@ -272,7 +272,7 @@ void DeviceEngine::run_training(const BatchRows& batch) {
   ops_->push_range("forward and backward");
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
     load_micro_batch(batch, micro_batch);
-    const bool ready = stepped_ && !meets();
+    const bool ready = stepped_ && !syncs_norms();
     for (size_t b = 0; b < buckets_.size(); ++b) {
       ops_->push_range("bucket");
       graphs_.run(step_graphs_[b], ready, [&] { run_bucket(buckets_[b]); });
@@ -303,19 +303,19 @@ void DeviceEngine::upload_rates(const UpdateArgs& args) {
 
 void DeviceEngine::queue_update() {
   const auto has = [&](DevicePiece piece) { return memory_->sizes()[piece] > 0; };
-  auto* verdict = memory_->at<UpdateVerdict>(DevicePiece::verdict);
+  auto* check = memory_->at<FiniteCheck>(DevicePiece::check);
   const auto* rates = memory_->at<DeviceRates>(DevicePiece::rates);
   UpdatedStates states = updated_states();
   if (has(DevicePiece::weights)) states.copies = memory_->at(DevicePiece::weights);
-  ops_->decide(update_, gradients_, verdict, memory_->at(DevicePiece::decide_scratch));
+  ops_->decide(update_, gradients_, check, memory_->at(DevicePiece::decide_scratch));
   TensorScale* scales = nullptr;
   if (has(DevicePiece::tensor_scales)) {
     scales = memory_->at<TensorScale>(DevicePiece::tensor_scales);
-    ops_->scale_tensors(update_, rates, verdict, gradients_, states.weights,
+    ops_->scale_tensors(update_, rates, check, gradients_, states.weights,
                         memory_->at<TensorSquares>(DevicePiece::tensor_squares), scales);
   }
-  ops_->update(update_, rates, verdict, scales, gradients_, states);
-  ops_->move_statistics(update_, verdict, gradients_, statistics(false));
+  ops_->update(update_, rates, check, scales, gradients_, states);
+  ops_->move_statistics(update_, check, gradients_, statistics(false));
 }
 
 bool DeviceEngine::apply(const UpdateArgs& args) {
@@ -364,7 +364,7 @@ void DeviceEngine::run_evaluation(const BatchRows& batch, const View& view, bool
 std::vector<DeviceStepTime> DeviceEngine::profile(int runs) {
   require_training("profile");
   require_batches("profile");
-  if (meets()) throw std::logic_error("profile: batch norms would wait for other replicas");
+  if (syncs_norms()) throw std::logic_error("profile: batch norms would wait for other replicas");
   load_weights(false);
   return time_steps(net_, training_, options_.micro_batch_size, training_run(), runs, device_,
                     *stream_);

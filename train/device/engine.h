@@ -76,7 +76,7 @@ class DeviceEngine final : public NetEngine {
   void load_micro_batch(const BatchRows& batch, int micro_batch);
   void run_bucket(const DeviceBucket& bucket);
   void clear_sum(BufferRange range);
-  bool meets() const;
+  bool syncs_norms() const;
   bool sums_parts() const;
   void add_to_sum(bool first, BufferRange range);
   void upload_rates(const UpdateArgs& args);

@@ -84,7 +84,7 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
       list_bytes(layout.statistic_channels(options.micro_batch_size));
   sizes[DevicePiece::rates] =
       static_cast<int64_t>(sizeof(DeviceRates) + layout.tensors().size() * sizeof(DeviceRate));
-  sizes[DevicePiece::verdict] = sizeof(UpdateVerdict);
+  sizes[DevicePiece::check] = sizeof(FiniteCheck);
   sizes[DevicePiece::decide_scratch] = kDecideScratchBytes;
   return sizes;
 }

@@ -36,7 +36,7 @@ enum class DevicePiece : uint8_t {
   conv_chunks,
   statistic_channels,
   rates,
-  verdict,
+  check,
   decide_scratch,
   arena,
   count,

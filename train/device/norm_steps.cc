@@ -17,8 +17,8 @@ class NormSteps final : public DeviceSteps {
 
   void build_forward(DevicePlanBuilder& builder) override {
     describe(builder);
-    const bool meets = builder.norms() != nullptr;
-    if (meets) append_statistics(builder);
+    const bool synced = builder.norms() != nullptr;
+    if (synced) append_statistics(builder);
     const FusedNode& node = builder.node(index_);
     const bool training = builder.options().training;
     Forward use;
@@ -27,16 +27,16 @@ class NormSteps final : public DeviceSteps {
     if (training) {
       constexpr auto kPlanes = static_cast<int64_t>(NormPlane::count);
       planes_ = builder.new_buffer(kPlanes * shape_.channels * static_cast<int64_t>(sizeof(float)));
-      if (!meets) use.scratch = new_scratch(builder);
+      if (!synced) use.scratch = new_scratch(builder);
     }
     use.y = builder.define_value(index_);
     if (training && use.residual >= 0 && shape_.activation == Activation::relu) {
       mask_ = builder.new_buffer(norm_mask_bytes(shape_));
     }
-    if (training && !meets) use.sums = builder.sums(node.input);
+    if (training && !synced) use.sums = builder.sums(node.input);
     // One pass sums x, unless the convolution did or the step before, and one applies the result.
     const int64_t passes =
-        (training && !meets && use.sums < 0 ? 3 : 2) + (use.residual >= 0 ? 1 : 0);
+        (training && !synced && use.sums < 0 ? 3 : 2) + (use.residual >= 0 ? 1 : 0);
     use.moments = builder.layout().moments() + statistics_;
     builder.append("norm", passes * builder.value_bytes(index_) + mask_bytes(),
                    [*this, use, training, norms = builder.norms(), rank = builder.options().rank,
@@ -52,7 +52,7 @@ class NormSteps final : public DeviceSteps {
     const FusedNode& node = builder.node(index_);
     const bool residual = !node.more_inputs.empty();
     const bool applies = builder.wants_gradient(node.input);
-    const bool meets = applies && builder.norms() != nullptr;
+    const bool synced = applies && builder.norms() != nullptr;
     std::vector<int> incoming = builder.take_gradient(index_, 2);
     if (!builder.owned(incoming.front())) std::swap(incoming.front(), incoming.back());
     Backward use;
@@ -69,7 +69,7 @@ class NormSteps final : public DeviceSteps {
       }
       builder.pass_gradient(node.more_inputs[0], changes ? use.dresidual : use.dy);
     }
-    if (meets) {
+    if (synced) {
       append_own_sums(builder, use);
       // What is left is of no use to the parameters.
       builder.begin(index_, StepUse::inputs);
@@ -82,8 +82,8 @@ class NormSteps final : public DeviceSteps {
     }
     const int64_t tensor = builder.value_bytes(index_);
     builder.append("norm_back",
-                   (meets ? 0 : sum_bytes(tensor, use)) + (applies ? apply_bytes(tensor, use) : 0),
-                   [*this, use, norms = meets ? builder.norms() : nullptr,
+                   (synced ? 0 : sum_bytes(tensor, use)) + (applies ? apply_bytes(tensor, use) : 0),
+                   [*this, use, norms = synced ? builder.norms() : nullptr,
                     rank = builder.options().rank, ops = builder.ops()](const DeviceRun& run) {
                      const NormBackward a = backward_of(run, use);
                      if (norms == nullptr) return ops->norm_backward(shape_, a);

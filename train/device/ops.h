@@ -114,9 +114,9 @@ class DeviceOps {
   virtual void add(int64_t count, Precision type, Activation relu_or_none, const void* a,
                    const void* b, void* out) = 0;  // out may be a or b
 
-  // taps: (rows, H, W, C) u8 of the output, the index of the maximum in its window.
-  virtual void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps) = 0;
-  virtual void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps,
+  // argmax: (rows, H, W, C) u8 of the output, the index of the maximum in its window.
+  virtual void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* argmax) = 0;
+  virtual void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* argmax,
                                  void* dx) = 0;
   // The padding's zeros count.
   virtual void average_pool(const PoolShape& s, const void* x, void* y) = 0;
@@ -147,20 +147,20 @@ class DeviceOps {
   virtual void cast_to_fp32(const TensorChunk* chunks, int count, const void* bf16, float* out) = 0;
   virtual void cast_to_bf16(int64_t count, const float* values, void* bf16) = 0;
   virtual void accumulate(int64_t count, const float* from, float* into) = 0;
-  virtual void decide(const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
+  virtual void decide(const UpdateShape& s, const float* reduced, FiniteCheck* check,
                       void* scratch) = 0;
   // Computes the scale of each tensor of an update, for clipping and LARS: scales (tensor_count).
-  // squares: (chunk_count + tensor_count) scratch. Nothing happens if the verdict is not to apply.
+  // squares: (chunk_count + tensor_count) scratch. Nothing happens if the check is not to apply.
   virtual void scale_tensors(const UpdateShape& s, const DeviceRates* rates,
-                             const UpdateVerdict* verdict, const float* reduced,
-                             const float* weights, TensorSquares* squares, TensorScale* scales) = 0;
-  // scales: of scale_tensors(), or null: the verdict's for all tensors. Adam where there are second
+                             const FiniteCheck* check, const float* reduced, const float* weights,
+                             TensorSquares* squares, TensorScale* scales) = 0;
+  // scales: of scale_tensors(), or null: the check's for all tensors. Adam where there are second
   // moments, else SGD, or LARS by its scales.
-  virtual void update(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
+  virtual void update(const UpdateShape& s, const DeviceRates* rates, const FiniteCheck* check,
                       const TensorScale* scales, const float* reduced,
                       const UpdatedStates& states) = 0;
-  virtual void move_statistics(const UpdateShape& s, const UpdateVerdict* verdict,
-                               const float* reduced, float* statistics) = 0;
+  virtual void move_statistics(const UpdateShape& s, const FiniteCheck* check, const float* reduced,
+                               float* statistics) = 0;
   virtual void blend(int64_t count, float decay, bool pull, float* average, float* current) = 0;
 };
 

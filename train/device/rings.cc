@@ -37,27 +37,27 @@ void DeviceArgsRing::upload() {
   stream_.record(*entry.copied);
 }
 
-DeviceMetricsRing::DeviceMetricsRing(Device& device, Stream& stream, const UpdateVerdict* verdict)
+DeviceMetricsRing::DeviceMetricsRing(Device& device, Stream& stream, const FiniteCheck* check)
     : stream_(stream),
-      verdict_(verdict),
-      memory_(device.allocate(static_cast<size_t>(entry_bytes(sizeof(UpdateVerdict)) * kEntries),
+      check_(check),
+      memory_(device.allocate(static_cast<size_t>(entry_bytes(sizeof(FiniteCheck)) * kEntries),
                               MemoryKind::pinned)) {
   for (auto& event : there_) event = device.make_event();
 }
 
 void DeviceMetricsRing::fetch(int64_t update) {
   const int64_t entry = update % kEntries;
-  stream_.copy(memory_->data() + entry * entry_bytes(sizeof(UpdateVerdict)), verdict_,
-               sizeof(UpdateVerdict), CopyKind::device_to_host);
+  stream_.copy(memory_->data() + entry * entry_bytes(sizeof(FiniteCheck)), check_,
+               sizeof(FiniteCheck), CopyKind::device_to_host);
   stream_.record(*there_[entry]);
 }
 
 StepMetrics DeviceMetricsRing::step_metrics_of(int64_t update) {
   const int64_t entry = update % kEntries;
   there_[entry]->synchronize();
-  UpdateVerdict verdict;
-  std::memcpy(&verdict, memory_->data() + entry * entry_bytes(sizeof verdict), sizeof verdict);
-  return step_metrics_from(verdict.metrics, verdict.finite != 0);
+  FiniteCheck check;
+  std::memcpy(&check, memory_->data() + entry * entry_bytes(sizeof check), sizeof check);
+  return step_metrics_from(check.metrics, check.finite != 0);
 }
 
 }  // namespace stoker

@@ -35,14 +35,14 @@ class DeviceArgsRing {
 
 class DeviceMetricsRing {
  public:
-  DeviceMetricsRing(Device& device, Stream& stream, const UpdateVerdict* verdict);
+  DeviceMetricsRing(Device& device, Stream& stream, const FiniteCheck* check);
 
   void fetch(int64_t update);                   // queues the copy; after the update was queued
   StepMetrics step_metrics_of(int64_t update);  // blocks until they have arrived
 
  private:
   Stream& stream_;
-  const UpdateVerdict* const verdict_;  // device
+  const FiniteCheck* const check_;  // device
   std::unique_ptr<Memory> memory_;
   std::array<std::unique_ptr<Event>, Engine::kMetricsKept> there_;
 };

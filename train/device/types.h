@@ -206,7 +206,7 @@ struct UpdateShape {
 };
 
 // Computed once per update, on the device.
-struct UpdateVerdict {
+struct FiniteCheck {
   float gradient_scale = 0;
   int apply = 0;  // 0: something is not finite, or no row counts
   int finite = 0;

@@ -226,7 +226,7 @@ void TrainLoop::note_batch(int rank, int part, int64_t step, const FedBatch& bat
 bool TrainLoop::note_warning(int rank) {
   const Replica& replica = setup_.replicas[rank];
   std::string text = replica.engine->warning();
-  if (text.empty() && rank == 0) text = setup_.replicas.keeper().warning();
+  if (text.empty() && rank == 0) text = setup_.replicas.owner().warning();
   if (text.empty()) return false;
   const MutexLock lock(mutex_);
   warnings_.push_back(fmt::format("{}: {}", replica.device->name(), text));
@@ -409,7 +409,7 @@ void TrainLoop::save_model(int model, std::vector<float> residuals) {
   TrainState state;
   if (model >= setup_.first_model() && model < setup_.last_model()) {
     const auto own = static_cast<size_t>(model - setup_.first_model());
-    state = read_state(*setup_.replicas.keepers()[own], setup_.options.recipe);
+    state = read_state(*setup_.replicas.owners()[own], setup_.options.recipe);
   }
   state.residuals = std::move(residuals);
   if (!state.residuals.empty()) state.residual_replicas = setup_.shape.all_replicas;

@@ -230,7 +230,7 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
   if (setup.eval) lines.push_back(feed_line("feed of the evaluation", eval_feed));
   add_memory_lines("engine", setup.replicas[0].engine->describe_memory(), lines);
   if (setup.replicas.has_server()) {
-    add_memory_lines("server", setup.replicas.keeper().describe_memory(), lines);
+    add_memory_lines("server", setup.replicas.owner().describe_memory(), lines);
   }
   lines.push_back(fmt::format("memory, checkpoints: {}, a copy of the state while one is written",
                               mebibytes(setup.state_copy_bytes)));

@@ -251,8 +251,8 @@ std::vector<Engine*> ReplicaSet::engines() const {
   return list;
 }
 
-std::vector<Engine*> ReplicaSet::keepers() const {
-  return independent_ ? engines() : std::vector{&keeper()};
+std::vector<Engine*> ReplicaSet::owners() const {
+  return independent_ ? engines() : std::vector{&owner()};
 }
 
 std::vector<Device*> ReplicaSet::devices() const {

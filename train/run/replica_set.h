@@ -43,14 +43,14 @@ class ReplicaSet {
   }
   // The engine whose state is that of the first model here: it is saved, and has its metrics.
   // (Where the server is in another process, the first replica has pulled what of it counts.)
-  Engine& keeper() const { return updated_by(0); }
+  Engine& owner() const { return updated_by(0); }
   // The same for every model of this process: that of each replica, if they are independent.
-  std::vector<Engine*> keepers() const;
+  std::vector<Engine*> owners() const;
   // The metrics of an update of the one model that all replicas train, as Engine has them.
   StepMetrics metrics_of(int64_t update) const {
-    return server_ ? server_->metrics_of(update) : keeper().step_metrics_of(update);
+    return server_ ? server_->metrics_of(update) : owner().step_metrics_of(update);
   }
-  int metrics_lag() const { return server_ ? server_->metrics_lag() : keeper().metrics_lag(); }
+  int metrics_lag() const { return server_ ? server_->metrics_lag() : owner().metrics_lag(); }
   // Makes all sums, synchronised batch norms and steps of the server fail, now or later, because of
   // the `reason`; from any thread.
   void abort(const std::string& reason) const noexcept;

@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-// A trainer's source has one target besides its labels at most (answers_of()), and then its rows
+// A trainer's source has one target besides its labels at most (labels_of()), and then its rows
 // are not mixed: two columns are those of mixing, mix_columns().
 bool is_mixed(const BatchShape& shape) { return shape.target_bytes.size() == kMixColumns; }
 bool has_targets(const BatchShape& shape) { return shape.target_bytes.size() == 1; }

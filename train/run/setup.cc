@@ -12,7 +12,7 @@
 #include "pipeline/files/durable_file.h"
 #include "pipeline/files/invalid_field.h"
 #include "pipeline/measure_hooks.h"
-#include "train/answers.h"
+#include "train/labels.h"
 #include "train/run/batch_chooser.h"
 #include "train/run/metrics.h"
 #include "train/run/options.h"
@@ -25,9 +25,9 @@ namespace {
 ModelInfo model_info_of(const Recipe& recipe, const Source& train, const Source* eval) {
   ModelInfo info;
   info.recipe = recipe;
-  const Answers answers = answers_of(train);
-  info.class_names = answers.class_names;
-  info.target = answers.target;
+  const Labels labels = labels_of(train);
+  info.class_names = labels.class_names;
+  info.target = labels.target;
   info.classes = static_cast<int>(info.class_names.size());
   if (info.classes < 1) {
     throw std::invalid_argument("the training data at " + train.root() + " name no classes");
@@ -37,10 +37,10 @@ ModelInfo model_info_of(const Recipe& recipe, const Source& train, const Source*
         "recipe", "train.mix",
         " is on, but the samples have the target " + info.target + ", and only labels are mixed");
   }
-  if (eval && answers_of(*eval) != answers) {
+  if (eval && labels_of(*eval) != labels) {
     throw std::invalid_argument(fmt::format(
         "training data at {} have {} classes, evaluation data at {} have {}, or other names",
-        train.root(), info.classes, eval->root(), answers_of(*eval).class_names.size()));
+        train.root(), info.classes, eval->root(), labels_of(*eval).class_names.size()));
   }
   return info;
 }
@@ -84,7 +84,7 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   make_receipt();
   restore_wire(start.states.front());
   for (size_t i = 0; i < replicas.size(); ++i) write_state(start.state_of(i), *replicas[i].engine);
-  if (replicas.has_server()) write_state(start.state_of(0), replicas.keeper());
+  if (replicas.has_server()) write_state(start.state_of(0), replicas.owner());
   for (const TrainState& state : start.states) state_copy_bytes += state_bytes(state);
   make_plan();
 }
@@ -323,7 +323,7 @@ void TrainSetup::make_plan() {
   }
   planned_bytes = loader->memory_plan().total_bytes() + eval_feed.total_bytes() + state_copy_bytes;
   for (const Replica& replica : replicas) planned_bytes += replica.engine->planned_bytes();
-  if (replicas.has_server()) planned_bytes += replicas.keeper().planned_bytes();
+  if (replicas.has_server()) planned_bytes += replicas.owner().planned_bytes();
   for (const auto& batches : resident) planned_bytes += batches->device_bytes();
   plan = plan_lines(*this, eval_feed);
   if (writes()) replace_file(options.out + "/config.json", config_text(*this));

@@ -11,13 +11,13 @@
 
 namespace stoker {
 
-struct Answers {
+struct Labels {
   std::string target;                    // name of the target; "": the label
   std::vector<std::string> class_names;  // of a target: its name with an index, "tags[0]"
-  bool operator==(const Answers&) const = default;
+  bool operator==(const Labels&) const = default;
 };
 
 // Throws std::invalid_argument for targets that no model learns.
-Answers answers_of(const Source& source);
+Labels labels_of(const Source& source);
 
 }  // namespace stoker

@@ -1,4 +1,4 @@
-#include "train/answers.h"
+#include "train/labels.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 namespace stoker {
 
-Answers answers_of(const Source& source) {
+Labels labels_of(const Source& source) {
   const auto targets = source.targets();
   if (targets.empty()) return {"", source.class_names()};
   const TargetColumn& target = targets.front();
@@ -18,11 +18,11 @@ Answers answers_of(const Source& source) {
         source.root(), targets.size() == 1 ? "a target" : fmt::format("{} targets", targets.size()),
         target.describe()));
   }
-  Answers answers{target.name, {}};
+  Labels labels{target.name, {}};
   for (int64_t i = 0; i < target.numbers(); ++i) {
-    answers.class_names.push_back(fmt::format("{}[{}]", target.name, i));
+    labels.class_names.push_back(fmt::format("{}[{}]", target.name, i));
   }
-  return answers;
+  return labels;
 }
 
 }  // namespace stoker
