@@ -283,17 +283,17 @@ class HostOps final : public DeviceOps {
     queue_.push([=] {
       std::memset(scratch, 0xff, static_cast<size_t>(kDecideScratchBytes));
       const bool finite = std::all_of(reduced, reduced + s.numbers, device::is_finite);
-      device::decide(s, finite, reduced + s.metrics, check);
+      device::decide(s.nominal_rows, finite, reduced + s.metrics, check);
     });
   }
-  void scale_tensors(const UpdateShape& s, const DeviceRates* rates, const FiniteCheck* check,
+  void scale_tensors(const UpdateShape& s, const UpdateRates* rates, const FiniteCheck* check,
                      const float* reduced, const float* weights, TensorSquares*,
                      TensorScale* scales) override {
     queue_.push([=] {
       if (check->apply) host::scale_tensors(s, *rates, *check, reduced, weights, scales);
     });
   }
-  void update(const UpdateShape& s, const DeviceRates* rates, const FiniteCheck* check,
+  void update(const UpdateShape& s, const UpdateRates* rates, const FiniteCheck* check,
               const TensorScale* scales, const float* reduced,
               const UpdatedStates& states) override {
     queue_.push([=] {

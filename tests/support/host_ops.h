@@ -79,9 +79,9 @@ void linear_backward(const LinearShape& s, const void* x, const void* weight, co
                      float* dweight, float* dbias, void* dx);
 void loss(const LossShape& s, const float* logits, const LossRows& rows, void* dlogits,
           float* sample_metrics, float* totals);
-void scale_tensors(const UpdateShape& s, const DeviceRates& rates, const FiniteCheck& check,
+void scale_tensors(const UpdateShape& s, const UpdateRates& rates, const FiniteCheck& check,
                    const float* reduced, const float* weights, TensorScale* scales);
-void update(const UpdateShape& s, const DeviceRates& rates, const FiniteCheck& check,
+void update(const UpdateShape& s, const UpdateRates& rates, const FiniteCheck& check,
             const TensorScale* scales, const float* reduced, const UpdatedStates& states);
 
 }  // namespace host

@@ -6,13 +6,13 @@
 namespace stoker::host {
 namespace {
 
-const DeviceRate* per_tensor(const DeviceRates& rates) {
-  return reinterpret_cast<const DeviceRate*>(&rates + 1);
+const TensorRate* per_tensor(const UpdateRates& rates) {
+  return reinterpret_cast<const TensorRate*>(&rates + 1);
 }
 
 }  // namespace
 
-void scale_tensors(const UpdateShape& s, const DeviceRates& rates, const FiniteCheck& check,
+void scale_tensors(const UpdateShape& s, const UpdateRates& rates, const FiniteCheck& check,
                    const float* reduced, const float* weights, TensorScale* scales) {
   std::vector<TensorSquares> squares(static_cast<size_t>(s.tensor_count));
   double all = 0;
@@ -33,11 +33,11 @@ void scale_tensors(const UpdateShape& s, const DeviceRates& rates, const FiniteC
   }
 }
 
-void update(const UpdateShape& s, const DeviceRates& rates, const FiniteCheck& check,
+void update(const UpdateShape& s, const UpdateRates& rates, const FiniteCheck& check,
             const TensorScale* scales, const float* reduced, const UpdatedStates& states) {
   for (int c = 0; c < s.chunk_count; ++c) {
     const TensorChunk& chunk = s.chunks[c];
-    const DeviceRate& rate = per_tensor(rates)[chunk.tensor];
+    const TensorRate& rate = per_tensor(rates)[chunk.tensor];
     if (rate.frozen) continue;
     const TensorScale scale =
         scales != nullptr ? scales[chunk.tensor] : TensorScale{check.gradient_scale, 1.0f};

@@ -1,9 +1,9 @@
-#include "train/run/batch_size.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+
+#include "train/run/batch_chooser.h"
 
 namespace stoker {
 namespace {

@@ -9,7 +9,7 @@
 #include "train/cpu/micro_batch_net.h"
 #include "train/cpu/rules.h"
 #include "train/device/program.h"
-#include "train/device/rules.h"
+#include "train/device/tuning.h"
 #include "train/model/recipe.h"
 
 namespace stoker {

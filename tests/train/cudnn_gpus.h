@@ -8,7 +8,7 @@
 
 #include "train/cuda/fold_shape.h"
 #include "train/device/conv_shapes.h"
-#include "train/device/rules.h"
+#include "train/device/tuning.h"
 #include "train/model/models.h"
 
 namespace stoker {

@@ -118,30 +118,30 @@ TEST(DeviceArithmeticTest, ABinaryOutputIsTorchs) {
 
 TEST(DeviceArithmeticTest, SgdIsTorchs) {
   // torch.optim.SGD, nesterov, decay 0.1, momentum 0.9, lr 0.5, from w = 1, v = 0.25, g = 0.5.
-  DeviceRates rates;
+  UpdateRates rates;
   rates.momentum = 0.9f;
   rates.nesterov = 1;
   float weight = 1, momentum = 0.25f;
-  sgd(rates, {0.5f, 0.1f, 0, 0}, {2.0f, 1.0f}, 0.25f, &weight, &momentum);
+  sgd(rates, {0.5f, 0.1f, 0, 0, 0}, {2.0f, 1.0f}, 0.25f, &weight, &momentum);
   EXPECT_FLOAT_EQ(momentum, 0.225f + 0.6f);
   EXPECT_FLOAT_EQ(weight, 1 - 0.5f * (0.6f + 0.9f * 0.825f));
   rates.decoupled = 1;
   rates.nesterov = 0;
   weight = 1;
   momentum = 0.25f;
-  sgd(rates, {0.5f, 0.1f, 0, 0}, {2.0f, 1.0f}, 0.25f, &weight, &momentum);
+  sgd(rates, {0.5f, 0.1f, 0, 0, 0}, {2.0f, 1.0f}, 0.25f, &weight, &momentum);
   EXPECT_FLOAT_EQ(momentum, 0.225f + 0.5f);
   EXPECT_FLOAT_EQ(weight, 0.95f - 0.5f * 0.725f);
 }
 
 TEST(DeviceArithmeticTest, ScalesAreThoseOfTheirFormulas) {
-  DeviceRates rates;
+  UpdateRates rates;
   EXPECT_EQ(clipped_scale(rates, 2.0f, 1e30), 2.0f);  // no clipping
   rates.clip_norm = 3;
   EXPECT_EQ(clipped_scale(rates, 2.0f, 2.0), 2.0f);                  // a norm of 2.8
   EXPECT_FLOAT_EQ(clipped_scale(rates, 2.0f, 25.0), 2.0f * 3 / 10);  // a norm of 10
   rates.trust = 0.01f;
-  const DeviceRate adapted{0.5f, 0.1f, 0, 1}, plain{0.5f, 0.1f, 0, 0};
+  const TensorRate adapted{0.5f, 0.1f, 0, 1, 0}, plain{0.5f, 0.1f, 0, 0, 0};
   const TensorSquares squares{25.0, 16.0};  // norms of 5 and 4
   EXPECT_FLOAT_EQ(tensor_scale(rates, adapted, 2.0f, squares).trust, 0.01f * 4 / (10 + 0.1f * 4));
   EXPECT_EQ(tensor_scale(rates, plain, 2.0f, squares).trust, 1);

@@ -7,7 +7,7 @@
 #include "tests/train/plan_fixture.h"
 #include "train/cpu/rules.h"
 #include "train/device/program.h"
-#include "train/device/rules.h"
+#include "train/device/tuning.h"
 #include "train/device/types.h"
 
 namespace stoker {

@@ -16,7 +16,7 @@
 #include "tests/train/golden_fixture.h"
 #include "tests/train/plan_fixture.h"
 #include "train/checkpoint/safetensors.h"
-#include "train/device/rules.h"
+#include "train/device/tuning.h"
 #include "train/export/onnx.h"
 
 namespace stoker {

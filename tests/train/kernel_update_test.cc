@@ -30,13 +30,13 @@ TEST(KernelUpdateTest, ScalesAreThePlainLoops) {
     gradients[i] = static_cast<float>(noise(1, static_cast<uint32_t>(i)) % 1000) * 1e-3f - 0.5f;
     weights[i] = static_cast<float>(noise(2, static_cast<uint32_t>(i)) % 1000) * 1e-3f - 0.5f;
   }
-  std::vector<std::byte> rates(sizeof(DeviceRates) + tensors * sizeof(DeviceRate));
-  DeviceRates head;
+  std::vector<std::byte> rates(sizeof(UpdateRates) + tensors * sizeof(TensorRate));
+  UpdateRates head;
   head.trust = 0.01f;
   head.clip_norm = 2;
   std::memcpy(rates.data(), &head, sizeof head);
   for (size_t t = 0; t < tensors; ++t) {
-    const DeviceRate rate{0.1f, 0.05f, t % 7 == 3 ? 1 : 0, t % 3 == 0 ? 1 : 0};
+    const TensorRate rate{0.1f, 0.05f, t % 7 == 3 ? 1 : 0, t % 3 == 0 ? 1 : 0, 0};
     std::memcpy(rates.data() + sizeof head + t * sizeof rate, &rate, sizeof rate);
   }
   UpdateShape shape;
@@ -51,7 +51,7 @@ TEST(KernelUpdateTest, ScalesAreThePlainLoops) {
   const auto scales_of = [&](DeviceOps& ops) {
     std::vector<TensorSquares> squares(chunks.size() + tensors);
     std::vector<TensorScale> scales(tensors);
-    ops.scale_tensors(shape, reinterpret_cast<const DeviceRates*>(rates.data()), &check,
+    ops.scale_tensors(shape, reinterpret_cast<const UpdateRates*>(rates.data()), &check,
                       gradients.data(), weights.data(), squares.data(), scales.data());
     stream->synchronize();
     return scales;

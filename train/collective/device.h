@@ -15,6 +15,7 @@
 
 #include "staging/device.h"
 #include "train/collective/collective.h"
+#include "train/collective/reduce_kind.h"
 
 namespace stoker {
 
@@ -60,6 +61,9 @@ struct PushTarget {
 std::unique_ptr<Collective> make_device_collective(
     std::span<const DeviceReplica> replicas, SumKernel kernel,
     const std::optional<PushTarget>& server = std::nullopt);
+
+// Returns what `automatic` means for replicas on these devices (Device::cuda_ordinal()).
+ReduceKind best_reduction(std::span<const int> ordinals, bool several_processes);
 
 // The same sum as the CUDA kernel, for host devices: queued on a stream, or done now.
 void sum_buffers_on_host(Stream& stream, const BufferSum& sum);

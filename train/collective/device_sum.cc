@@ -1,3 +1,4 @@
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -168,6 +169,13 @@ std::unique_ptr<Collective> make_device_collective(std::span<const DeviceReplica
                                                    SumKernel kernel,
                                                    const std::optional<PushTarget>& server) {
   return std::make_unique<DeviceSum>(replicas, std::move(kernel), server);
+}
+
+ReduceKind best_reduction(std::span<const int> ordinals, bool several_processes) {
+  const std::set<int> different(ordinals.begin(), ordinals.end());
+  if (!several_processes && different.size() == 1) return ReduceKind::device;
+  if (different.size() == ordinals.size()) return ReduceKind::nccl;
+  return ReduceKind::host;
 }
 
 void sum_buffers_now(const BufferSum& sum) {

@@ -191,14 +191,12 @@ void CpuEngine::run_training(const BatchRows& batch) {
 
 bool CpuEngine::apply(const UpdateArgs& args) {
   const float* reduced = reduced_gradients().data();
-  gradients_finite_ = all_finite(layout_, reduced, workers_);
-  const float weight_sum = step_metric(layout_, reduced, StepMetric::weight);
-  if (!gradients_finite_ || weight_sum <= 0) return false;
-  const auto gradient_scale =
-      static_cast<float>(static_cast<double>(options_.nominal_rows) / weight_sum);
+  const FiniteCheck check = check_finite(layout_, options_.nominal_rows, reduced, workers_);
+  gradients_finite_ = check.finite != 0;
+  if (check.apply == 0) return false;
   const UpdatedStates states = updated_states();
   const std::vector<TensorScale> scales =
-      tensor_scales(args, gradient_scale, layout_, reduced, states.weights, workers_);
+      tensor_scales(args, check.gradient_scale, layout_, reduced, states.weights, workers_);
   update_tensors(args, scales, layout_, reduced, states, workers_);
   move_statistics(layout_, options_.micro_batch_size, reduced, statistics(false));
   return false;

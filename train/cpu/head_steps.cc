@@ -1,4 +1,6 @@
-#include "train/cpu/loss.h"
+#include <algorithm>
+#include <cmath>
+
 #include "train/cpu/plan_builder.h"
 
 namespace stoker {
@@ -40,6 +42,130 @@ void backward_linear(const HeadShape& s, const float* parameters, const float* f
     }
     gradients[s.bias + k] = s.scale * sum;
   }
+}
+
+struct LossArgs {
+  int rows = 0;
+  int classes = 0;
+  float label_smoothing = 0;
+  float scale = 1;                  // of the gradients
+  const int32_t* labels = nullptr;  // (rows), all below label_count()
+  const float* weights = nullptr;   // (rows)
+  // binary only: (rows, classes), from 0 to 1, instead of labels. Or null.
+  const float* targets = nullptr;
+  // (rows) the second label of each row, and the share of the first; or both null.
+  const int32_t* mix_labels = nullptr;
+  const float* mix_weights = nullptr;
+};
+
+struct CpuRowTarget {
+  int own = 0, partner = 0;
+  float own_share = 1;                // of the weight that label smoothing does not use
+  const float* of_outputs = nullptr;  // instead: one for each output
+};
+
+CpuRowTarget target_of(const LossArgs& args, int row) {
+  CpuRowTarget target;
+  target.own = args.labels[row];
+  target.partner = target.own;
+  if (args.mix_labels != nullptr) {
+    target.partner = args.mix_labels[row];
+    target.own_share = args.mix_weights[row];
+  }
+  if (args.targets != nullptr) {
+    target.of_outputs = args.targets + static_cast<int64_t>(row) * args.classes;
+  }
+  return target;
+}
+
+// Returns how many classes come before `label`; among equal logits the lower index is first.
+int rank_of(const float* logits, int classes, int label) {
+  int before = 0;
+  for (int k = 0; k < classes; ++k) {
+    before += logits[k] > logits[label] || (logits[k] == logits[label] && k < label);
+  }
+  return before;
+}
+
+struct CpuRowResult {
+  double loss = 0;
+  double top1 = 0, top5 = 0;  // of a weight of 1
+};
+
+// Replaces the logits by their gradient, which is multiplied by `factor`.
+CpuRowResult softmax_row(const LossArgs& args, const CpuRowTarget& target, float factor,
+                         float* logits) {
+  const int rank = rank_of(logits, args.classes, target.own);
+  const float highest = *std::max_element(logits, logits + args.classes);
+  double sum = 0;
+  for (int k = 0; k < args.classes; ++k) sum += std::exp(logits[k] - highest);
+  const auto log_sum = static_cast<float>(highest + std::log(sum));
+  const float smooth = args.label_smoothing / static_cast<float>(args.classes);
+  const float hard = 1.0f - args.label_smoothing;
+  double loss = 0;
+  for (int k = 0; k < args.classes; ++k) {
+    float wanted = smooth;
+    if (k == target.own) wanted += hard * target.own_share;
+    if (k == target.partner) wanted += hard * (1.0f - target.own_share);
+    const float log_probability = logits[k] - log_sum;
+    loss -= static_cast<double>(wanted) * log_probability;
+    logits[k] = factor * (std::exp(log_probability) - wanted);
+  }
+  return {loss, rank < 1 ? 1.0 : 0.0, rank < 5 ? 1.0 : 0.0};
+}
+
+CpuRowResult binary_row(const LossArgs& args, const CpuRowTarget& target, float factor,
+                        float* logits) {
+  const float outputs = static_cast<float>(args.classes);
+  const auto is_label = [&](int label, int k) {
+    return args.classes == 1 ? label == 1 : label == k;
+  };
+  const auto is_on = [&](int k) {
+    return target.of_outputs != nullptr ? target.of_outputs[k] >= 0.5f : is_label(target.own, k);
+  };
+  double loss = 0;
+  int right = 0;
+  for (int k = 0; k < args.classes; ++k) {
+    const float hard = target.of_outputs != nullptr
+                           ? target.of_outputs[k]
+                           : (is_label(target.own, k) ? target.own_share : 0.0f) +
+                                 (is_label(target.partner, k) ? 1.0f - target.own_share : 0.0f);
+    const float wanted = (1.0f - args.label_smoothing) * hard + args.label_smoothing / 2;
+    const float z = logits[k];
+    // log(1 + e^z) - wanted * z, without overflow
+    loss +=
+        std::max(z, 0.0f) - static_cast<double>(wanted) * z + std::log1p(std::exp(-std::abs(z)));
+    right += (z > 0) == is_on(k);
+    logits[k] = factor / outputs * (1.0f / (1.0f + std::exp(-z)) - wanted);
+  }
+  return {loss / outputs, right / static_cast<double>(outputs), right == args.classes ? 1.0 : 0.0};
+}
+
+// Replaces logits (rows, classes) by d(scale * sum_i weight_i * loss_i) / d(logits). A row's target
+// is its label and, with mix_labels, its second one; top1 and top5 use the first.
+// softmax: smoothing gives the share s to all classes, s / classes each.
+// binary: target 1 for the label's output, or label 1 of a single output, or the row's targets;
+// smoothing moves targets to (1 - s) * t + s / 2, as in Keras. top1 is the share of outputs on the
+// right side of 0 (above it for targets from 0.5 up); top5 counts the rows whose outputs are all
+// right.
+StepMetrics compute_loss(LossKind kind, const LossArgs& args, float* logits) {
+  const auto row_of = kind == LossKind::binary ? binary_row : softmax_row;
+  StepMetrics metrics;
+  for (int row = 0; row < args.rows; ++row) {
+    float* row_logits = logits + static_cast<int64_t>(row) * args.classes;
+    const float weight = args.weights[row];
+    if (weight == 0) {  // ignores the row, even if it has a NaN
+      std::fill_n(row_logits, args.classes, 0.0f);
+      continue;
+    }
+    const CpuRowResult result = row_of(args, target_of(args, row), weight * args.scale, row_logits);
+    metrics.finite = metrics.finite && std::isfinite(result.loss);
+    metrics.loss_sum += weight * result.loss;
+    metrics.weight_sum += weight;
+    metrics.top1 += weight * result.top1;
+    metrics.top5 += weight * result.top5;
+  }
+  return metrics;
 }
 
 void write_metrics(const StepMetrics& metrics, float* out) {

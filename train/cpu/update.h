@@ -6,17 +6,14 @@
 #include <vector>
 
 #include "train/cpu/workers.h"
-#include "train/engine/engine.h"
-#include "train/engine/update_states.h"
-#include "train/graph/gradient_layout.h"
+#include "train/graph/update_arithmetic.h"
 
 namespace stoker {
 
-float step_metric(const GradientLayout& layout, const float* reduced, StepMetric metric);
-
-// Returns whether all gradients, moments and metrics are finite and every micro-batch reports
-// finite losses.
-bool all_finite(const GradientLayout& layout, const float* reduced, CpuWorkers& workers);
+// Checks that all gradients, moments and metrics are finite and that every micro-batch reports
+// finite losses, and scales the gradients from `nominal_rows` to the weights that count.
+FiniteCheck check_finite(const GradientLayout& layout, int64_t nominal_rows, const float* reduced,
+                         CpuWorkers& workers);
 
 // Computes sum = sum + all buffers, element by element in their order; without the old sum, if the
 // buffers are the `first`.

@@ -77,10 +77,10 @@ void cast_to_bf16(cudaStream_t stream, int64_t count, const float* values, void*
 void accumulate(cudaStream_t stream, int64_t count, const float* from, float* into);
 void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, FiniteCheck* check,
             void* scratch);
-void scale_tensors(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
+void scale_tensors(cudaStream_t stream, const UpdateShape& s, const UpdateRates* rates,
                    const FiniteCheck* check, const float* reduced, const float* weights,
                    TensorSquares* squares, TensorScale* scales);
-void update(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
+void update(cudaStream_t stream, const UpdateShape& s, const UpdateRates* rates,
             const FiniteCheck* check, const TensorScale* scales, const float* reduced,
             const UpdatedStates& states);
 void move_statistics(cudaStream_t stream, const UpdateShape& s, const FiniteCheck* check,

@@ -194,21 +194,21 @@ __global__ void __launch_bounds__(kThreads)
   int finite = 1;
   for (int i = threadIdx.x; i < blocks; i += kThreads) finite &= flags[i];
   const int all = __syncthreads_and(finite);
-  if (threadIdx.x == 0) device::decide(s, all != 0, reduced + s.metrics, check);
+  if (threadIdx.x == 0) device::decide(s.nominal_rows, all != 0, reduced + s.metrics, check);
 }
 
-__device__ __forceinline__ DeviceRate rate_of(const DeviceRates* rates, int tensor) {
-  return reinterpret_cast<const DeviceRate*>(rates + 1)[tensor];
+__device__ __forceinline__ TensorRate rate_of(const UpdateRates* rates, int tensor) {
+  return reinterpret_cast<const TensorRate*>(rates + 1)[tensor];
 }
 
 // A block sums the squares of one chunk. The gradient buffer has zeros behind a tensor, and so have
 // the weights.
 __global__ void __launch_bounds__(kThreads)
-    chunk_squares_kernel(UpdateShape s, const DeviceRates* rates, const FiniteCheck* check,
+    chunk_squares_kernel(UpdateShape s, const UpdateRates* rates, const FiniteCheck* check,
                          const float* reduced, const float* weights, TensorSquares* squares) {
   __shared__ double shared[32];
   const TensorChunk chunk = s.chunks[blockIdx.x];
-  const DeviceRate rate = rate_of(rates, chunk.tensor);
+  const TensorRate rate = rate_of(rates, chunk.tensor);
   if (!check->apply) return;
   TensorSquares sum;
   for (int64_t i = threadIdx.x; i < fours(chunk.count) && !rate.frozen; i += kThreads) {
@@ -259,7 +259,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // One block sums all tensors and finds the scale of each.
 __global__ void __launch_bounds__(kThreads)
-    scale_kernel(UpdateShape s, const DeviceRates* rates, const FiniteCheck* check,
+    scale_kernel(UpdateShape s, const UpdateRates* rates, const FiniteCheck* check,
                  const TensorSquares* of_tensors, TensorScale* scales) {
   __shared__ double shared[32];
   if (!check->apply) return;
@@ -280,13 +280,13 @@ __device__ __forceinline__ TensorScale scale_of(const TensorScale* scales, const
 }
 
 __global__ void __launch_bounds__(kThreads)
-    sgd_kernel(UpdateShape s, const DeviceRates* rates, const FiniteCheck* check,
+    sgd_kernel(UpdateShape s, const UpdateRates* rates, const FiniteCheck* check,
                const TensorScale* scales, const float* __restrict__ reduced,
                float* __restrict__ weights, float* __restrict__ momenta,
                Bf16* __restrict__ copies) {
   const TensorChunk chunk = s.chunks[blockIdx.x];
-  const DeviceRates all = *rates;
-  const DeviceRate rate = rate_of(rates, chunk.tensor);
+  const UpdateRates all = *rates;
+  const TensorRate rate = rate_of(rates, chunk.tensor);
   if (!check->apply || rate.frozen) return;
   const TensorScale scale = scale_of(scales, check, chunk.tensor);
   for (int64_t i = threadIdx.x; i < fours(chunk.count); i += kThreads) {
@@ -306,13 +306,13 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    adam_kernel(UpdateShape s, const DeviceRates* rates, const FiniteCheck* check,
+    adam_kernel(UpdateShape s, const UpdateRates* rates, const FiniteCheck* check,
                 const TensorScale* scales, const float* __restrict__ reduced,
                 float* __restrict__ weights, float* __restrict__ momenta,
                 float* __restrict__ second_moments, Bf16* __restrict__ copies) {
   const TensorChunk chunk = s.chunks[blockIdx.x];
-  const DeviceRates all = *rates;
-  const DeviceRate rate = rate_of(rates, chunk.tensor);
+  const UpdateRates all = *rates;
+  const TensorRate rate = rate_of(rates, chunk.tensor);
   if (!check->apply || rate.frozen) return;
   const TensorScale scale = scale_of(scales, check, chunk.tensor);
   for (int64_t i = threadIdx.x; i < fours(chunk.count); i += kThreads) {
@@ -403,7 +403,7 @@ void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, Fin
   launch(stream, decide_kernel, 1, kThreads, s, static_cast<int>(blocks), flags, reduced, check);
 }
 
-void scale_tensors(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
+void scale_tensors(cudaStream_t stream, const UpdateShape& s, const UpdateRates* rates,
                    const FiniteCheck* check, const float* reduced, const float* weights,
                    TensorSquares* squares, TensorScale* scales) {
   TensorSquares* of_tensors = squares + s.chunk_count;
@@ -413,7 +413,7 @@ void scale_tensors(cudaStream_t stream, const UpdateShape& s, const DeviceRates*
   launch(stream, scale_kernel, 1, kThreads, s, rates, check, of_tensors, scales);
 }
 
-void update(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
+void update(cudaStream_t stream, const UpdateShape& s, const UpdateRates* rates,
             const FiniteCheck* check, const TensorScale* scales, const float* reduced,
             const UpdatedStates& states) {
   auto* copies = static_cast<Bf16*>(states.copies);

@@ -202,12 +202,12 @@ class CudaOps final : public DeviceOps {
               void* scratch) override {
     cuda::decide(here(), s, reduced, check, scratch);
   }
-  void scale_tensors(const UpdateShape& s, const DeviceRates* rates, const FiniteCheck* check,
+  void scale_tensors(const UpdateShape& s, const UpdateRates* rates, const FiniteCheck* check,
                      const float* reduced, const float* weights, TensorSquares* squares,
                      TensorScale* scales) override {
     cuda::scale_tensors(here(), s, rates, check, reduced, weights, squares, scales);
   }
-  void update(const UpdateShape& s, const DeviceRates* rates, const FiniteCheck* check,
+  void update(const UpdateShape& s, const UpdateRates* rates, const FiniteCheck* check,
               const TensorScale* scales, const float* reduced,
               const UpdatedStates& states) override {
     cuda::update(here(), s, rates, check, scales, reduced, states);

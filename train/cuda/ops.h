@@ -13,7 +13,7 @@
 
 namespace stoker {
 
-// Convolutions and matrix products on a stream: cuDNN and cuBLASLt (libraries.h).
+// Convolutions and matrix products on a stream: cuDNN and cuBLASLt (train_plugin.cc).
 class CudaLibraries {
  public:
   virtual ~CudaLibraries() = default;

@@ -7,13 +7,6 @@
 
 #include "train/device/types.h"
 
-#if defined(__CUDACC__)
-#define STOKER_HOST_DEVICE __host__ __device__
-#else
-#include <cmath>
-#define STOKER_HOST_DEVICE
-#endif
-
 namespace stoker::device {
 
 // The upper half of an fp32.

@@ -73,7 +73,7 @@ STOKER_HOST_DEVICE inline int comes_before(float logit, int k, float label_logit
 // What a loss says of one row.
 struct RowResult {
   float loss = 0;
-  float top1 = 0, top5 = 0;  // of a weight of 1; see compute_loss() (train/cpu/loss.h)
+  float top1 = 0, top5 = 0;  // of a weight of 1; see compute_loss() (train/cpu/head_steps.cc)
 };
 STOKER_HOST_DEVICE inline RowResult softmax_result(float loss, int rank) {
   return {loss, rank < 1 ? 1.0f : 0.0f, rank < 5 ? 1.0f : 0.0f};
@@ -111,91 +111,6 @@ STOKER_HOST_DEVICE inline void finish_metrics(float* metrics) {
   float& finite = metrics[static_cast<int>(StepMetric::finite)];
   finite = finite < 0 ? 0.0f : 1.0f;
   metrics[static_cast<int>(StepMetric::micro_batches)] = 1.0f;
-}
-
-// --- optimiser: UpdateArgs has the formulas ---
-
-// What decoupled decay leaves of the weights, and the decay that is added to the gradient.
-STOKER_HOST_DEVICE inline float kept_weight(const DeviceRates& rates, const DeviceRate& rate) {
-  return rates.decoupled ? 1.0f - rate.learning_rate * rate.weight_decay : 1.0f;
-}
-STOKER_HOST_DEVICE inline float coupled_decay(const DeviceRates& rates, const DeviceRate& rate) {
-  return rates.decoupled ? 0.0f : rate.weight_decay;
-}
-
-STOKER_HOST_DEVICE inline void sgd(const DeviceRates& rates, const DeviceRate& rate,
-                                   const TensorScale& scale, float gradient, float* weight,
-                                   float* momentum) {
-  const float decay = coupled_decay(rates, rate);
-  const float g = scale.trust * (gradient * scale.gradient + decay * *weight);
-  const float v = rates.momentum * *momentum + g;
-  *momentum = v;
-  *weight = *weight * kept_weight(rates, rate) -
-            rate.learning_rate * (rates.nesterov ? g + rates.momentum * v : v);
-}
-
-STOKER_HOST_DEVICE inline void adam(const DeviceRates& rates, const DeviceRate& rate,
-                                    const TensorScale& scale, float gradient, float* weight,
-                                    float* first, float* second) {
-  const float g = gradient * scale.gradient + coupled_decay(rates, rate) * *weight;
-  const float m = *first + rates.rest1 * (g - *first);
-  const float v = rates.beta2 * *second + rates.rest2 * g * g;
-  *first = m;
-  *second = v;
-  *weight = *weight * kept_weight(rates, rate) - rate.learning_rate * rates.correction1 * m /
-                                                     (sqrtf(v) * rates.correction2 + rates.epsilon);
-}
-
-// `squares`: of all gradients of the update, before `gradient_scale`.
-STOKER_HOST_DEVICE inline float clipped_scale(const DeviceRates& rates, float gradient_scale,
-                                              double squares) {
-  if (rates.clip_norm <= 0) return gradient_scale;
-  const double norm = sqrt(squares) * gradient_scale;
-  const double factor = rates.clip_norm / (norm + 1e-6);
-  return factor < 1 ? gradient_scale * static_cast<float>(factor) : gradient_scale;
-}
-
-// `gradient_scale`: after clipping.
-STOKER_HOST_DEVICE inline TensorScale tensor_scale(const DeviceRates& rates, const DeviceRate& rate,
-                                                   float gradient_scale,
-                                                   const TensorSquares& squares) {
-  const double gradient = sqrt(squares.gradient) * gradient_scale, weight = sqrt(squares.weight);
-  if (!rate.adapted || gradient <= 0 || weight <= 0) return {gradient_scale, 1.0f};
-  return {gradient_scale,
-          static_cast<float>(rates.trust * weight / (gradient + rate.weight_decay * weight))};
-}
-
-STOKER_HOST_DEVICE inline void decide(const UpdateShape& s, bool numbers_finite,
-                                      const float* metrics, FiniteCheck* check) {
-  for (int i = 0; i < kStepMetrics; ++i) check->metrics[i] = metrics[i];
-  const float weight = metrics[static_cast<int>(StepMetric::weight)];
-  const bool finite = numbers_finite && metrics[static_cast<int>(StepMetric::finite)] ==
-                                            metrics[static_cast<int>(StepMetric::micro_batches)];
-  check->finite = finite ? 1 : 0;
-  check->apply = finite && weight > 0 ? 1 : 0;
-  check->gradient_scale =
-      check->apply ? static_cast<float>(static_cast<double>(s.nominal_rows) / weight) : 0.0f;
-}
-
-// Uses the averages of (mean - running mean) and (variance + its square) over all micro-batches. As
-// in PyTorch, the running variance is the unbiased one.
-STOKER_HOST_DEVICE inline void move_statistics(const StatisticChannel& c, const float* moments,
-                                               double micro_batches, float* statistics) {
-  const double count = micro_batches * c.numbers;
-  const double unbiased = count > 1 ? count / (count - 1) : 1.0;
-  const double distance = moments[c.mean] / micro_batches;
-  const double square = moments[c.variance] / micro_batches;
-  const double rest = square - distance * distance;
-  const double variance = (rest > 0 ? rest : 0.0) * unbiased;
-  const double share = c.momentum;
-  statistics[c.mean] = static_cast<float>(statistics[c.mean] + share * distance);
-  statistics[c.variance] =
-      static_cast<float>((1 - share) * statistics[c.variance] + share * variance);
-}
-
-STOKER_HOST_DEVICE inline void blend(float decay, bool pull, float* average, float* current) {
-  *average = decay * *average + (1.0f - decay) * *current;
-  if (pull) *current = *average;
 }
 
 }  // namespace stoker::device

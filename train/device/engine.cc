@@ -6,8 +6,6 @@
 #include <stdexcept>
 
 #include "train/collective/device_norm_exchange.h"
-#include "train/device/rules.h"
-#include "train/device/weight_order.h"
 #include "train/engine/engine_arguments.h"
 
 namespace stoker {
@@ -17,22 +15,29 @@ namespace {
 // lifetime.
 constexpr int64_t kTransferBytes = int64_t{4} << 20;
 
-DeviceRates device_rates(const UpdateArgs& args) {
-  DeviceRates rates;
-  rates.momentum = args.momentum;
-  rates.trust = args.trust;
-  rates.clip_norm = args.clip_norm;
-  rates.nesterov = args.nesterov ? 1 : 0;
-  rates.decoupled = args.decoupled || args.kind == OptimizerKind::adamw ? 1 : 0;
-  if (!has_second_moments(args.kind)) return rates;
-  const auto count = static_cast<double>(args.count);
-  rates.rest1 = static_cast<float>(1 - args.beta1);
-  rates.beta2 = static_cast<float>(args.beta2);
-  rates.rest2 = static_cast<float>(1 - args.beta2);
-  rates.correction1 = static_cast<float>(1 / (1 - std::pow(args.beta1, count)));
-  rates.correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(args.beta2, count)));
-  rates.epsilon = args.epsilon;
-  return rates;
+// The weights of convolutions are OHWI with the input's padding channels, which stay 0. Calls
+// visit(index in PyTorch's order, index in the flat buffer).
+template <typename Visit>
+void for_each_number(const GradientLayout& layout, std::span<const TensorInfo> table, Visit visit) {
+  for (size_t t = 0; t < table.size(); ++t) {
+    const TensorInfo& info = table[t];
+    const LayoutTensor& tensor = layout.tensors()[t];
+    if (info.kind != ParameterKind::conv_weight) {
+      for (int64_t i = 0; i < info.count; ++i) visit(info.offset + i, tensor.offset + i);
+      continue;
+    }
+    const ConvExtents extents = conv_extents(layout.net(), info);
+    const int64_t outs = extents.out, ins = extents.in, taps = extents.height * extents.width;
+    const int64_t padded_ins = tensor.count / outs / taps;
+    for (int64_t o = 0; o < outs; ++o) {
+      for (int64_t i = 0; i < ins; ++i) {
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          visit(info.offset + (o * ins + i) * taps + tap,
+                tensor.offset + (o * taps + tap) * padded_ins + i);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -288,13 +293,12 @@ void DeviceEngine::run_training(const BatchRows& batch) {
 }
 
 void DeviceEngine::upload_rates(const UpdateArgs& args) {
-  const DeviceRates rates = device_rates(args);
+  const UpdateRates rates = update_rates(args);
   std::byte* out = rates_->begin();
   std::memcpy(out, &rates, sizeof rates);
   out += sizeof rates;
   for (const TensorUpdate& tensor : args.tensors) {
-    const DeviceRate rate{tensor.learning_rate, tensor.weight_decay, tensor.frozen ? 1 : 0,
-                          tensor.adapted ? 1 : 0};
+    const TensorRate rate = tensor_rate(args, tensor);
     std::memcpy(out, &rate, sizeof rate);
     out += sizeof rate;
   }
@@ -304,7 +308,7 @@ void DeviceEngine::upload_rates(const UpdateArgs& args) {
 void DeviceEngine::queue_update() {
   const auto has = [&](DevicePiece piece) { return memory_->sizes()[piece] > 0; };
   auto* check = memory_->at<FiniteCheck>(DevicePiece::check);
-  const auto* rates = memory_->at<DeviceRates>(DevicePiece::rates);
+  const auto* rates = memory_->at<UpdateRates>(DevicePiece::rates);
   UpdatedStates states = updated_states();
   if (has(DevicePiece::weights)) states.copies = memory_->at(DevicePiece::weights);
   ops_->decide(update_, gradients_, check, memory_->at(DevicePiece::decide_scratch));
@@ -442,12 +446,14 @@ void DeviceEngine::upload(std::span<const float> values, float* state) {
 void DeviceEngine::download_parameters(const float* state, std::span<float> values) const {
   std::vector<float> flat(static_cast<size_t>(layout_.parameter_numbers()));
   download(state, flat);
-  from_device_order(layout_, parameter_table_, flat, values);
+  for_each_number(layout_, parameter_table_,
+                  [&](int64_t to, int64_t from) { values[to] = flat[from]; });
 }
 
 void DeviceEngine::upload_parameters(std::span<const float> values, float* state) {
   std::vector<float> flat(static_cast<size_t>(layout_.parameter_numbers()));
-  to_device_order(layout_, parameter_table_, values, flat);
+  for_each_number(layout_, parameter_table_,
+                  [&](int64_t from, int64_t to) { flat[to] = values[from]; });
   upload(flat, state);
 }
 

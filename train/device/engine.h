@@ -1,11 +1,11 @@
-// The operations of an engine on a device (ops.h). All work is queued on one stream; only
-// step_metrics_of(), forward(), read() and write() wait for the device. Micro-batches run one after
-// the other in one arena, and their gradient buffers are summed. After the first step (and the
-// first step after a tensor is unfrozen), forward and backward run as a captured graph (one per
-// bucket if gradients are reduced in buckets), and so does the update: values that change from step
-// to step are in device memory. Passes whose batch norms meet those of other replicas are queued
-// anew in each step, because the replicas' threads meet in between. Owner: the trainer's replica;
-// one thread calls. Internal: callers use train/engine/engine.h and train/cuda/engine.h.
+// The operations of the engine (train/graph/net_engine.h) on a device. All work is queued on one
+// stream; only step_metrics_of(), forward(), read() and write() wait for the device. Micro-batches
+// run one after the other in one arena, and their gradient buffers are summed. After the first step
+// (and the first step after a tensor is unfrozen), forward and backward run as a captured graph
+// (one per bucket if gradients are reduced in buckets), and so does the update: values that change
+// from step to step are in device memory. Passes whose batch norms meet those of other replicas are
+// queued anew in each step, because the replicas' threads meet in between. Owner: the trainer's
+// replica; one thread calls. Internal: callers use train/engine/engine.h and train/cuda/engine.h.
 #pragma once
 
 #include <functional>

@@ -83,7 +83,7 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
   sizes[DevicePiece::statistic_channels] =
       list_bytes(layout.statistic_channels(options.micro_batch_size));
   sizes[DevicePiece::rates] =
-      static_cast<int64_t>(sizeof(DeviceRates) + layout.tensors().size() * sizeof(DeviceRate));
+      static_cast<int64_t>(sizeof(UpdateRates) + layout.tensors().size() * sizeof(TensorRate));
   sizes[DevicePiece::check] = sizeof(FiniteCheck);
   sizes[DevicePiece::decide_scratch] = kDecideScratchBytes;
   return sizes;

@@ -151,12 +151,12 @@ class DeviceOps {
                       void* scratch) = 0;
   // Computes the scale of each tensor of an update, for clipping and LARS: scales (tensor_count).
   // squares: (chunk_count + tensor_count) scratch. Nothing happens if the check is not to apply.
-  virtual void scale_tensors(const UpdateShape& s, const DeviceRates* rates,
+  virtual void scale_tensors(const UpdateShape& s, const UpdateRates* rates,
                              const FiniteCheck* check, const float* reduced, const float* weights,
                              TensorSquares* squares, TensorScale* scales) = 0;
   // scales: of scale_tensors(), or null: the check's for all tensors. Adam where there are second
   // moments, else SGD, or LARS by its scales.
-  virtual void update(const UpdateShape& s, const DeviceRates* rates, const FiniteCheck* check,
+  virtual void update(const UpdateShape& s, const UpdateRates* rates, const FiniteCheck* check,
                       const TensorScale* scales, const float* reduced,
                       const UpdatedStates& states) = 0;
   virtual void move_statistics(const UpdateShape& s, const FiniteCheck* check, const float* reduced,

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "train/device/ops.h"
-#include "train/device/rules.h"
+#include "train/device/tuning.h"
 #include "train/graph/plan_builder.h"
 
 namespace stoker {

@@ -6,8 +6,7 @@
 #include <cstdint>
 
 #include "train/engine/engine.h"
-#include "train/engine/update_states.h"
-#include "train/graph/gradient_layout.h"
+#include "train/graph/update_arithmetic.h"
 
 namespace stoker {
 
@@ -175,26 +174,10 @@ struct LossRows {
   const float* targets = nullptr;
 };
 
-// Values that change from step to step are in device memory, so that a captured graph reads them.
-struct DeviceRate {  // per tensor
-  float learning_rate = 0, weight_decay = 0;
-  int frozen = 0, adapted = 0;
-};
-struct DeviceRates {  // DeviceRate[tensors] follows
-  float momentum = 0, trust = 0, clip_norm = 0;
-  int nesterov = 0, decoupled = 0;
-  // Adam: 1 - beta1, beta2, 1 - beta2, 1 / bias correction of the first moment, 1 / its root of the
-  // second.
-  float rest1 = 0, beta2 = 0, rest2 = 0, correction1 = 0, correction2 = 0, epsilon = 0;
-};
-
-// Sums of squares of a chunk or of a tensor.
-struct TensorSquares {
-  double gradient = 0, weight = 0;
-};
-
 constexpr int64_t kChunkNumbers = 4096;  // of a TensorChunk
 
+// UpdateRates and, after it, a TensorRate for each tensor change from step to step: they are in
+// device memory, so that a captured graph reads them.
 struct UpdateShape {
   const TensorChunk* chunks = nullptr;  // device
   int chunk_count = 0, tensor_count = 0;
@@ -203,14 +186,6 @@ struct UpdateShape {
   int64_t numbers = 0;  // of the reduced gradients, as in GradientLayout
   int64_t moments = 0, metrics = 0;
   float nominal_rows = 0;
-};
-
-// Computed once per update, on the device.
-struct FiniteCheck {
-  float gradient_scale = 0;
-  int apply = 0;  // 0: something is not finite, or no row counts
-  int finite = 0;
-  float metrics[kStepMetrics] = {};
 };
 
 }  // namespace stoker

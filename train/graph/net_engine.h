@@ -11,8 +11,8 @@
 
 #include "train/engine/byte_text.h"
 #include "train/engine/engine.h"
-#include "train/engine/update_states.h"
 #include "train/graph/gradient_layout.h"
+#include "train/graph/update_arithmetic.h"
 
 namespace stoker {
 

@@ -1,5 +1,3 @@
-#include "train/run/plan.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +7,7 @@
 #include "train/engine/byte_text.h"
 #include "train/model/recipe_json.h"
 #include "train/run/options.h"
+#include "train/run/setup.h"
 
 namespace stoker {
 namespace {

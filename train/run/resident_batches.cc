@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "train/engine/byte_text.h"
-#include "train/run/batch_size.h"
+#include "train/run/batch_chooser.h"
 
 namespace stoker {
 namespace {

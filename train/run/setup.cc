@@ -16,7 +16,6 @@
 #include "train/run/batch_chooser.h"
 #include "train/run/metrics.h"
 #include "train/run/options.h"
-#include "train/run/plan.h"
 #include "train/run/run_start.h"
 
 namespace stoker {

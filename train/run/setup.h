@@ -86,6 +86,11 @@ struct TrainSetup {
   void note(const std::vector<std::string>& more);
 };
 
+// The text that is printed before a run, from all of `setup` except its plan (plan.cc).
+std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& eval_feed);
+// Returns the options and the plan as JSON.
+std::string config_text(const TrainSetup& setup);
+
 // Returns the folder of what a run wrote about its samples before a step, with another batch.
 std::string aside_folder(const std::string& folder, int64_t step);
 

@@ -1,5 +1,6 @@
 #include "train/collective/cuda/collective.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -9,7 +10,6 @@
 #include "staging/device_list.h"
 #include "staging/plugin.h"
 #include "train/collective/cuda/plugin.h"
-#include "train/run/replica.h"
 
 namespace stoker {
 namespace {
@@ -81,7 +81,8 @@ void require_wire(bool carried, const CudaCollectiveOptions& options, const char
 
 bool meets_through_nccl(const Launch& launch, const std::vector<std::string>& devices) {
   const bool without_mpi = launch.by == "torchrun" || launch.by == "srun";
-  return launch.world > 1 && without_mpi && !launch.meeting_address.empty() && on_gpus(devices);
+  return launch.world > 1 && without_mpi && !launch.meeting_address.empty() &&
+         std::ranges::all_of(devices, [](const auto& name) { return name.starts_with("cuda"); });
 }
 
 std::unique_ptr<ProcessGroup> open_nccl_group(const Launch& launch,

@@ -9,12 +9,8 @@
 
 #include "train/collective/device.h"
 #include "train/collective/process/nccl_group.h"
-#include "train/collective/reduce_kind.h"
 
 namespace stoker {
-
-// Returns what `automatic` means for replicas on these devices (Device::cuda_ordinal()).
-ReduceKind best_reduction(std::span<const int> ordinals, bool several_processes);
 
 struct CudaCollectiveOptions {
   ReduceKind how = ReduceKind::automatic;
