@@ -138,7 +138,7 @@ struct Loader::Impl {
     LoaderOptions plain = options;
     plain.format.reset();
     const auto count = static_cast<int>(devices.size());
-    // What is leased in place is not under way.
+    // A slab that is leased in place is not under way.
     const int leased = devices[0]->host_accessible() ? options.leases : 0;
     return {.fingerprint = rows_fingerprint(source, augment, options, count, edits),
             .batch = batch_layout(source, augment, plain, edits).shape(),

@@ -116,7 +116,7 @@ struct LoaderOptions {
   MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); mostly null
 };
 
-// What became of a row by MixSpec.
+// A row as MixSpec changed it.
 struct RowMix {
   MixDraw draw{};
   SampleId partner = -1;  // whose pixels and label are the rest of draw.own_share; -1: not mixed
@@ -177,7 +177,7 @@ struct MemoryPlan {
   }
 };
 
-// Of FeedOptions::cache.
+// Counts of FeedOptions::cache.
 struct DecodedCacheStats {
   int64_t samples = 0;               // of the data set
   int64_t places = 0;                // so many of them have a place
@@ -191,7 +191,7 @@ struct DecodedCacheStats {
 // Returns one line: "640 of 1280 rows came from it (50.00%); ...".
 std::string describe(const DecodedCacheStats& stats);
 
-// Of RemoteRows.
+// Counts of RemoteRows.
 struct RemoteStats {
   int64_t rows = 0;        // delivered and taken
   int64_t claims = 0;      // made
@@ -200,7 +200,7 @@ struct RemoteStats {
   int64_t refused = 0;     // deliveries of claims that had been given up
 };
 
-// Of LoaderOptions::share: rows, but for the last three.
+// Counts of LoaderOptions::share: rows, but for the last three.
 struct ShareStats {
   int64_t taken = 0;       // that others had decoded
   int64_t given = 0;       // decoded here, and put there for others

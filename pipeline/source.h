@@ -70,7 +70,8 @@ class LookAhead {
   virtual ~LookAhead() = default;
 };
 
-// What is known of a source before a sample is read. It is the same for the life of the source.
+// Facts of a source that are known before a sample is read. They are the same for the life of the
+// source.
 struct SourceInfo {
   int64_t size = 0;                                      // how many samples there are
   SampleEncoding encoding = SampleEncoding::image_file;  // of all samples
@@ -91,8 +92,9 @@ struct SourceInfo {
   bool knows_labels = true;
 };
 
-// What a source can do besides, because of where its bytes lie: read those that are in memory, or
-// parts of a file, and fetch what comes from afar before it is read. Everything is optional.
+// Abilities that a source may have besides, because of where its bytes lie: read those that are in
+// memory, or parts of a file, and fetch what comes from afar before it is read. Everything is
+// optional.
 class SampleStorage {
  public:
   virtual ~SampleStorage() = default;
@@ -128,7 +130,7 @@ class SampleStorage {
   virtual void will_not_read([[maybe_unused]] SampleId id) const {}
   // How many bytes the source keeps for look_ahead() at most.
   virtual int64_t look_ahead_bytes() const { return 0; }
-  // What the requests to a store have come to; nullopt if the samples are in none.
+  // Counts of the requests to a store; nullopt if the samples are in none.
   virtual std::optional<StoreStats> store_stats() const { return std::nullopt; }
   // How much of the data is in a store, and in a cache of it; nullopt: nothing is in one. May ask
   // for the length of every sample.
@@ -175,7 +177,7 @@ class Source {
 
 enum class Split : uint8_t { all, train, test };
 
-// What to open of a data set, and how.
+// Which part of a data set to open, and how.
 struct SourceOptions {
   Split split = Split::all;
   // Which field of a sample has the image, and which its label; "": those that such data usually

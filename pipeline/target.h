@@ -31,7 +31,7 @@ const char* name_of(TargetType type);                       // as NumPy's: "floa
 // would have more than 256 MiB of one column.
 void check_targets(std::span<const TargetColumn> columns);
 
-// What a model should answer for one sample. Source::read_targets() fills it.
+// The label and targets of one sample. Source::read_targets() fills it.
 struct SampleTargets {
   int32_t label = 0;
   // Where to write the values of each column: TargetColumn::bytes() bytes, row-major.

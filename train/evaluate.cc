@@ -170,7 +170,7 @@ class EvalReplica {
     }
   }
 
-  // What the outputs of a row should say, for a binary loss.
+  // The targets of a row's outputs, for a binary loss.
   std::span<const float> wanted(size_t row) {
     if (!host_.targets.empty()) return std::span(host_.targets).subspan(row * classes_, classes_);
     const int label = host_.labels[row];

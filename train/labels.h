@@ -1,4 +1,4 @@
-// What models learn of the samples of a source: a label each, or, where the samples have a target
+// The labels that models learn from a source: one label each, or, where the samples have a target
 // besides it, which of several classes they show: any number of them. Such a target is a vector of
 // float32, a number from 0 to 1 for each class (multi-hot), and the label is not used. Pure; any
 // thread.

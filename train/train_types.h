@@ -35,8 +35,8 @@ struct TrainOptions {
   // with the same weights; each learns from its share of every batch, and by the rate for so many
   // samples.
   ReduceKind reduce = ReduceKind::automatic;
-  // Of gradients that travel between replicas. What is not fp32 rounds, so that the weights depend
-  // on the number of replicas (train/collective/wire/codec.h).
+  // The format of gradients that travel between replicas. Any but fp32 rounds, so that the weights
+  // depend on the number of replicas (train/collective/wire/codec.h).
   GradWire grad_wire = GradWire::fp32;
   // GPUs sum gradients in buckets of about this many bytes of fp32 while the backward pass runs
   // (train/device/buckets.h); 0: they sum all gradients after the backward pass.
@@ -130,7 +130,7 @@ struct EpochReport {
   double feed_wait_share = 0;
   double seconds = 0;      // of training, without evaluation
   std::string checkpoint;  // its folder; "" if nothing is written
-  // Of independent replicas, by rank over all processes: then `loss` and `accuracy` are of all
+  // For independent replicas, by rank over all processes: then `loss` and `accuracy` are of all
   // their samples, `eval` has their means, and `checkpoint` is that of the first. Else empty.
   std::vector<ReplicaFigures> replicas;
 };

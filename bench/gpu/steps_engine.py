@@ -61,7 +61,7 @@ def table(check, timeout):
 
 
 def fusions(check, timeout):
-    """What cuDNN could fuse with the convolutions of the largest outputs: each fused plan beside
+    """Lists what cuDNN could fuse with the convolutions of the largest outputs: each fused plan beside
     the same work unfused."""
     need_gpu(check)
     command = [check.layout.bench("cuda_step_bench"), *(str(w) for pair in check.scale["fusions"].items() for w in (f"--{pair[0]}", pair[1]))]

@@ -278,7 +278,7 @@ std::string Arguments::text(bool identity) const {
       continue;
     }
     arguments.append(arguments.empty() ? "" : ", ");
-    // What must be given, and sizes, are clear without their names.
+    // Arguments that must be given, and sizes, are clear without their names.
     const bool is_clear = !parameter.otherwise || parameter.kind == ArgumentKind::size;
     // Nothing goes by its place behind a name.
     places = places && is_clear;

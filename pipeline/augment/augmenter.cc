@@ -34,7 +34,7 @@ Box joined_boxes(const Box& a, const Box& b) {
           std::max(a.y + a.height, b.y + b.height) - top};
 }
 
-// What shows a whole image as it is.
+// Draws that show a whole image as it is.
 CropSpec whole_of(Size size) {
   const Box whole{0, 0, size.width, size.height};
   return {whole, size, whole};
@@ -184,7 +184,7 @@ struct Augmenter::Impl {
     if (source != form->size) return decode(crop, target);
     const CropSpec whole = whole_of(source);
     const MutableImageView kept = view_of(decoded_pixels, source);
-    // What a row shows may be whole where the image is not.
+    // A row's picture may be whole where the image is not.
     if (!decode(whole, kept).ok()) return decode(crop, target);
     decoded = {source, whole, {kept.data, image_bytes(source)}};
     show(decoded, crop, target);

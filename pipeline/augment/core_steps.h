@@ -7,7 +7,7 @@
 
 namespace stoker {
 
-// What is put outside an image, as torchvision's padding_mode.
+// The pixels outside an image, as torchvision's padding_mode.
 enum class Padding : uint8_t { constant, edge, reflect, symmetric };
 inline constexpr const char* kPaddingNames[] = {"constant", "edge", "reflect", "symmetric"};
 // In the order of Filter.

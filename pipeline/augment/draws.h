@@ -1,4 +1,4 @@
-// What an augmentation does to one sample, with every number decided: a list of steps, each an
+// The augmentation of one sample, with every number decided: a list of steps, each an
 // operation of Pillow's. Stages (stage.h) draw it, program.h runs it, and step_text() shows it.
 // A function of the list, the size of the source image, and (seed, epoch, sample), so that it is
 // not stored with a row but drawn again for whoever asks.

@@ -1,4 +1,4 @@
-// What random_erasing does to a row, for a device that erases finished rows itself
+// The erasing of a row, for a device that erases finished rows itself
 // (pipeline/row/device_edits.h) instead of the row's steps. Implemented in stage/random_erasing.cc.
 // Pure functions; any thread.
 #pragma once

@@ -11,7 +11,7 @@ namespace {
 constexpr Size kExamples[] = {{500, 375}, {375, 500}};
 constexpr int kSeenSamples = 64;
 
-// What the steps of one stage were done by, in the rows that were looked at.
+// Who did the steps of one stage, in the rows that were looked at.
 struct Seen {
   int decoder = 0, joined = 0, alone = 0, absent = 0;
 };

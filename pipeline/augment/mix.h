@@ -36,10 +36,10 @@ struct MixSpec {
 
 enum class MixKind : uint8_t { none, mixup, cutmix };
 
-// What happens to one row. Trivially copyable: it travels with the batch in the row's note.
+// The mixing of one row. Trivially copyable: it travels with the batch in the row's note.
 struct MixDraw {
   MixKind kind = MixKind::none;
-  // Of the row's own pixels and label; the partner has the rest. Mixup: a multiple of 1 /
+  // The share of the row's own pixels and label; the partner has the rest. Mixup: a multiple of 1 /
   // kMixParts, so that it is exactly what the pixels have.
   float own_share = 1;
   Box box;  // CutMix: the output pixels that the partner's replace

@@ -1,4 +1,4 @@
-// What the policies choose from: torchvision's operations and their magnitudes (transforms/v2/
+// The choices of the policies: torchvision's operations and their magnitudes (transforms/v2/
 // _auto_augment.py), with the numbers that it computes in 32-bit floats.
 #pragma once
 
@@ -25,7 +25,7 @@ enum class PolicyOp : uint8_t {
   invert
 };
 
-// What RandAugment and TrivialAugment choose from.
+// The choices of RandAugment and TrivialAugment.
 inline constexpr PolicyOp kPolicyOps[] = {
     PolicyOp::identity,      PolicyOp::shear_x,   PolicyOp::shear_y,    PolicyOp::translate_x,
     PolicyOp::translate_y,   PolicyOp::rotate,    PolicyOp::brightness, PolicyOp::color,
@@ -43,7 +43,7 @@ struct PolicyLimits {
   int posterize_less;     // bits fewer at the largest
 };
 
-// Of RandAugment and AutoAugment, of TrivialAugment, and of AugMix.
+// For RandAugment and AutoAugment, of TrivialAugment, and of AugMix.
 inline constexpr PolicyLimits kRandomAugmentLimits{.shear = 0.3,
                                                    .translate = 150.0 / 331.0,
                                                    .translate_shares = true,

@@ -23,7 +23,7 @@ class StageList;
 struct StageType;
 using SharedStages = std::shared_ptr<const StageList>;
 
-// What an argument may be.
+// The kinds of arguments.
 enum class ArgumentKind : uint8_t {
   real,    // a number
   whole,   // a whole number
@@ -60,7 +60,7 @@ class Arguments {
   double real(const char* name) const { return numbers(name)[0]; }
   int whole(const char* name) const { return static_cast<int>(numbers(name)[0]); }
   std::array<double, 2> range(const char* name) const;
-  // Of a `spread` around `middle`: (max(lowest, middle - s), middle + s) for one number s.
+  // A `spread` around `middle`: (max(lowest, middle - s), middle + s) for one number s.
   std::array<double, 2> spread(const char* name, double middle, double lowest) const;
   std::optional<Size> size(const char* name) const;
   Rgb colour(const char* name) const;
@@ -106,7 +106,7 @@ struct StageActions {
   // The size after the stage, where it is the same for every sample. `before`: the same before it.
   // Throws if the stage can never work there. Null: the size stays.
   std::function<std::optional<Size>(std::optional<Size> before, Size output)> size{};
-  // What the pixels depend on, if it is not what the text of the stage says.
+  // Names what the pixels depend on, if it is not what the text of the stage says.
   std::string identity{};
 };
 

@@ -23,7 +23,7 @@ extern const StageType STOKER_STAGES;
 inline constexpr const char* kCornerNames[] = {"top_left", "top_right", "bottom_left",
                                                "bottom_right"};
 
-// What mix(...) says, and the text that says it.
+// The options of mix(...), and its text.
 MixSpec mix_of(const StageText& text);
 std::string mix_text(const MixSpec& mix);
 // The views of views(...), one after the other, with the sizes that their lists end with ({}: the

@@ -1,4 +1,4 @@
-// What timm's policies choose from (timm 1.0, timm/data/auto_augment.py).
+// The choices of timm's policies (timm 1.0, timm/data/auto_augment.py).
 #pragma once
 
 #include <array>
@@ -25,9 +25,9 @@ struct TimmChoice {
 };
 using TimmPair = std::array<TimmChoice, 2>;  // one after the other
 
-// What rand chooses from. `name`: "", "weights", "3a" or "3aw".
+// The choices of rand. `name`: "", "weights", "3a" or "3aw".
 TimmSet timm_set(const std::string& name, bool increasing);
-// What augmix chooses from.
+// The choices of augmix.
 std::span<const TimmOp> timm_mix_operations();
 // "original", "v0" or "3a"; "originalr" and "v0r" are the first two with posterize_increasing.
 std::vector<TimmPair> timm_policy(const std::string& name);

@@ -58,7 +58,7 @@ struct Moving {
   bool only_resizes = true;
 };
 
-// What moves the pixels of example images of this size.
+// Names the stages that move the pixels of example images of this size.
 void watch_moves(const AugmentView& view, Size size, Moving& moving) {
   constexpr int64_t kSamples = 64;
   Draws draws;

@@ -23,7 +23,7 @@ std::string absolute_root(const std::string& root) {
   return std::filesystem::absolute(root).lexically_normal().string();
 }
 
-// What tells pictures from those of other data, of another decoder, and of other recipes.
+// Tells pictures from those of other data, of another decoder, and of other recipes.
 std::string about_text(const Source& source, const DecodeOptions& decode, const FoundForm& found) {
   const DecodedForm& form = found.form;
   return "stoker: decoded pictures, form " + std::to_string(DecodedSamples::kForm) +

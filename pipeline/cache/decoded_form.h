@@ -8,8 +8,8 @@
 //     the decoder does them or Pillow's resize behind it;
 //   else nothing comes again, and there is nothing to keep.
 //
-// What is kept says what it shows, and a row that shows something else is made of its file: so the
-// look at some samples decides what is worth keeping, and never what a row is.
+// A kept picture says what it shows, and a row that shows something else is made of its file: so
+// the look at some samples decides what is worth keeping, and never what a row is.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ inline constexpr int64_t kMaxWholePixels = int64_t{128} * 128;
 
 struct FoundForm {
   DecodedForm form;
-  // What the samples that were looked at show, and who decodes them, as text: tells recipes, and
-  // libraries for rare formats, apart.
+  // Text that says what the samples that were looked at show, and who decodes them: tells recipes,
+  // and libraries for rare formats, apart.
   std::string shown;
 };
 

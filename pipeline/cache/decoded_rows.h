@@ -1,4 +1,4 @@
-// What of a Loader's rows comes from a DecodedCache, and what goes there. Between the cache, which
+// Takes rows of a Loader from a DecodedCache, and gives pictures to it. Between the cache, which
 // knows no source, and RowFiller, which asks here before it reads a file.
 //
 // A source in a store fetches the samples that it was told of before they are read, and keeps them
@@ -57,7 +57,7 @@ class DecodedRows {
   void was_read(SampleId id);
 
   std::optional<DecodedCacheStats> stats() const;
-  // Of a picture on its way to the cache, in each worker.
+  // For a picture on its way to the cache, in each worker.
   int64_t scratch_bytes() const {
     return samples_ ? 2 * DecodedSamples::place_bytes(samples_->form()) : 0;
   }

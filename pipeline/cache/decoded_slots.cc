@@ -40,7 +40,7 @@ class MemorySlots final : public DecodedSlots {
   bool holds(int64_t number) const override {
     return state(number).load(std::memory_order_acquire) == kReady;
   }
-  // What is there may be read at any time, and stays as it is.
+  // A picture that is there may be read at any time, and stays as it is.
   bool wants(int64_t number) const override {
     return state(number).load(std::memory_order_relaxed) == kEmpty;
   }
@@ -85,7 +85,7 @@ class DiskSlots final : public DecodedSlots {
       const auto end = seals.begin() + std::min(kPlaceSealsAtOnce, places - first);
       found_ += end - seals.begin() - std::count(seals.begin(), end, 0);
     }
-    // What a larger cache had behind goes: the size is what the disk shall hold.
+    // The rest of a larger cache goes: the size is what the disk shall hold.
     files_.cut(places, places * place_bytes);
   }
 

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-// What is lost with a worker, and has to be filled again, stays small beside the window. But a
+// Work that is lost with a worker, and has to be done again, stays small beside the window. But a
 // batch of 128 rows of 224 px is one message, and not several calls of its carrier.
 constexpr int64_t kMaxMessageBytes = 24 << 20;
 // The weight of the newest round in the means.

@@ -47,7 +47,7 @@ struct RowClaim {
   RowRange range;
 };
 
-// What was measured. 0: not yet.
+// Measured rates. 0: not yet.
 struct RemotePace {
   double local_rows_per_s = 0;
   double round_s = 0;                // from a claim to its delivery

@@ -49,7 +49,7 @@ class SharedAhead {
     State state = State::open;
   };
 
-  // Of a block that is under way.
+  // A block that is under way.
   Block& block(const BlockPosition& position) REQUIRES(mutex_);
   void advance() REQUIRES(mutex_);
 

@@ -40,7 +40,7 @@ uint64_t claimed(uint64_t old, Step step, uint32_t serial) {
          uint64_t{serial} << (kStateBits + kGenerationBits) | generation << kStateBits | kTaken;
 }
 
-// Of the rows and of whose they are: rows of another step, with a seal of their own, do not pass.
+// Covers the rows and their owner: rows of another step, with a seal of their own, do not pass.
 uint64_t seal_of_rows(std::span<const std::byte> rows, uint64_t word) {
   const uint64_t both[] = {
       pixel_digest({reinterpret_cast<const uint8_t*>(rows.data()), rows.size()}),
@@ -159,7 +159,7 @@ bool SharedRows::has_company(Step step) const {
   return step - options_.first_step < options_.steps || is_near(step);
 }
 
-// Of the members that have yet to come to the step and are not far behind it. Twice the ring's
+// Among the members that have yet to come to the step and are not far behind it. Twice the ring's
 // length: a member looks a ring ahead, and others are up to one behind it.
 uint32_t SharedRows::owner_of(const BlockPosition& position) const {
   const auto number = static_cast<uint64_t>(position.step) +

@@ -142,7 +142,7 @@ class SharedRows {
   ShareFile file_;
   std::atomic<int64_t> taken_over_{0}, corrupt_{0}, waited_ns_{0};
   Mutex mutex_;
-  // Of wait_for_others(): how long it may wait, as it was at a time.
+  // For wait_for_others(): how long it may wait, as it was at a time.
   int64_t wait_left_ns_ GUARDED_BY(mutex_), at_ns_ GUARDED_BY(mutex_);
 };
 

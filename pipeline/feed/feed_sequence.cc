@@ -5,8 +5,8 @@
 namespace stoker {
 namespace {
 
-// What a cache has is passed over, at most so many batches beyond those that are read now: more is
-// not needed, and all may be there, of a feed without an end.
+// Samples that a cache has are skipped, at most so many batches beyond those that are read now:
+// more is not needed, and all may be there, of a feed without an end.
 constexpr Step kMaxPassedOver = 64;
 
 }  // namespace

@@ -35,7 +35,7 @@ class FeedSequence {
   SharedFiller* const shared_;
   const int devices_, rows_;
   const Step first_, end_;
-  // What comes after `range_`, unless rows are shared.
+  // The samples after `range_`, unless rows are shared.
   Step batch_;
   int device_ = 0;
   RowRange range_;  // what is left of the rows that are looked at

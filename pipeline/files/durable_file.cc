@@ -100,7 +100,7 @@ void write_flushed(const std::string& path, std::span<const std::string_view> pi
 
 void replace_file(const std::string& path, std::string_view content, Flush flush) {
   const std::string temporary = path + ".tmp";
-  // What a run that was killed has left, or a link that somebody has laid there: a new file is
+  // A killed run's file, or a link that somebody has laid there, is removed: a new file is
   // made, and none is followed.
   ::unlink(temporary.c_str());
   OpenFile file(temporary, O_WRONLY | O_CREAT | O_EXCL);

@@ -16,8 +16,8 @@ inline int64_t system_now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-// What changed within this time before it was listed may change again with the same time stamps:
-// file systems keep time in steps of up to two seconds. Such a list is not kept.
+// A file that changed within this time before it was listed may change again with the same time
+// stamps: file systems keep time in steps of up to two seconds. Such a list is not kept.
 inline constexpr int64_t kSettleNs = 2'000'000'000;
 
 }  // namespace stoker

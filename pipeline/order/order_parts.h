@@ -1,4 +1,4 @@
-// What several orders have in common: their draw numbers, their weights, and passes through a
+// Shared by several orders: their draw numbers, their weights, and passes through a
 // group. Values and pure functions.
 #pragma once
 

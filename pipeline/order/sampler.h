@@ -64,7 +64,7 @@ class Sampler {
   // Returns the first position of a step.
   int64_t first_position(int64_t epoch, int64_t step_in_epoch) const;
   const SamplerOptions& options() const { return options_; }
-  // What the options say or, without an order, what `shuffle` says.
+  // The order of the options or, without one, that of `shuffle`.
   const SampleOrder& order() const { return *order_; }
 
  private:

@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-// Of ln 2: the upper part has zeros at its end, so that its product with an exponent is exact.
+// Parts of ln 2: the upper one has zeros at its end, so that its product with an exponent is exact.
 constexpr double kLn2High = 0x1.62e42feep-1, kLn2Low = 0x1.a39ef35793c76p-33;
 
 constexpr int kDoubleFractionBits = 52, kExponentBias = 1023;

@@ -11,17 +11,17 @@
 
 namespace stoker {
 
-// Of what determines the pixels and their order: Loader::fingerprint().
+// Covers what determines the pixels and their order: Loader::fingerprint().
 uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
                             const LoaderOptions& options, int64_t global_batch);
 
-// Of what a step number means: the pixels, their order, which of them a step holds, and the names
-// of the samples, because equal labels do not make equal pictures.
+// Covers what a step number means: the pixels, their order, which of them a step holds, and the
+// names of the samples, because equal labels do not make equal pictures.
 uint64_t resume_fingerprint(const Source& source, const LoaderOptions& options, uint64_t pixels,
                             int64_t global_batch);
 
-// Of what the rows of this process's devices are, byte for byte, as RemoteFiller makes them: all of
-// the above, the version of stoker, and what is left for the devices.
+// Covers what the rows of this process's devices are, byte for byte, as RemoteFiller makes them:
+// all of the above, the version of stoker, and what is left for the devices.
 uint64_t rows_fingerprint(const Source& source, const AugmentSpec& augment,
                           const LoaderOptions& options, int devices, const DeviceEdits& edits);
 

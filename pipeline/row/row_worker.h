@@ -1,5 +1,5 @@
-// What a thread keeps between the rows that it fills, and which row it is at. Owner: whoever runs
-// the thread. Threads: one at a time.
+// The state of a thread that fills rows: what it keeps between them, and which row it is at. Owner:
+// whoever runs the thread. Threads: one at a time.
 #pragma once
 
 #include <cstddef>

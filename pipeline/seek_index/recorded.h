@@ -19,7 +19,7 @@
 
 namespace stoker {
 
-// Of larger sources nothing is recorded: the tables of places would take too much memory, now and
+// Nothing is recorded for larger sources: the tables of places would take too much memory, now and
 // in every later run.
 inline constexpr int64_t kMaxRecordedSamples = int64_t{1} << 24;
 

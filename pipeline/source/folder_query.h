@@ -11,7 +11,7 @@
 
 namespace stoker {
 
-// What is directly in a folder.
+// The entries of a folder.
 struct FolderContent {
   std::string path;                  // for messages
   std::string own_name;              // the folder's own, which may say what part it is

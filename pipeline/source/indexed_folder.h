@@ -1,4 +1,4 @@
-// What image folders of this machine and of a store have in common: labels, names and notes, from
+// Shared by image folders of this machine and of a store: labels, names and notes, from
 // the list of their files. Threads: const calls from any.
 #pragma once
 

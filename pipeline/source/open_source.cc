@@ -75,7 +75,7 @@ std::string unknown_scheme(const std::string& path) {
   return is_word && !std::filesystem::exists(path, ignored) ? scheme : "";
 }
 
-// What to write instead. The same words for the program and for Python.
+// Says what to write instead. The same words for the program and for Python.
 std::string instead_of(const std::string& scheme) {
   if (scheme == "gs" || scheme == "gcs") {
     return "; Google's store is reached by S3's interface (its XML API with HMAC keys): s3://, "

@@ -57,7 +57,7 @@ struct HttpAnswer {
 
 class HttpClient {
  public:
-  // Of the buffer that each request under way has. A larger one needs fewer system calls.
+  // Size of the buffer of each request under way. A larger one needs fewer system calls.
   static constexpr int64_t kBufferBytes = 128 << 10;
 
   using Ticket = uint64_t;          // never 0

@@ -97,7 +97,7 @@ struct ObjectReader::Impl {
 
   const std::shared_ptr<const ObjectStore> store;
   const int tries;
-  // What the client calls after the end of this object finds nullptr here.
+  // A call by the client after the end of this object finds nullptr here.
   const std::shared_ptr<Impl*> self = std::make_shared<Impl*>(this);
   Ranges under_way, resting;  // the latter wait for their next try
   bool is_ticking = false;
@@ -397,7 +397,7 @@ StoreStats ObjectReader::Impl::stats() {
 }
 
 std::exception_ptr ObjectReader::Impl::used_up(const Range& range) const {
-  // What the store says of an answer begins with the address.
+  // The store's text about an answer begins with the address.
   const std::string address = store->address_of(range.object->key) + ": ";
   const size_t skipped = range.problem.starts_with(address) ? address.size() : 0;
   char seconds[32];

@@ -30,7 +30,7 @@ class StoreForbidden : public StoreError {
   using StoreError::StoreError;
 };
 
-// What StoredObject::version is of a server that gives none.
+// StoredObject::version for a server that gives none.
 inline constexpr char kUnversioned[] = "unversioned";
 
 struct StoredObject {
@@ -69,7 +69,7 @@ std::string shown_path(const std::string& path);
 // path of an address.
 std::string shown_word(const std::string& word);
 
-// What to do about an answer to a request for a range.
+// The judgement of an answer to a request for a range.
 enum class AnswerKind : uint8_t {
   fine,
   again,      // try again: 5xx, no answer, cut short, clock skew that was learnt

@@ -9,7 +9,7 @@ namespace stoker {
 namespace {
 
 constexpr std::string_view kModified = "modified:";
-// Of a server that tells neither an ETag nor a time.
+// For a server that tells neither an ETag nor a time.
 
 // The part of "bytes 0-99/1234" behind the slash, -1 if it is not there.
 int64_t whole_bytes(const std::string& content_range) {

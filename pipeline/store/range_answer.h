@@ -1,4 +1,4 @@
-// What both kinds of stores share about ranges and versions. Functions of their arguments alone.
+// Ranges and versions of both kinds of stores. Functions of their arguments alone.
 // Threads: any.
 #pragma once
 

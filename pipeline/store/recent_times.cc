@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-// Of fewer bytes the time says nothing of the rate.
+// For fewer bytes the time says nothing of the rate.
 constexpr int64_t kMinBytes = 4096;
 
 }  // namespace

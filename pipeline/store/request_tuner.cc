@@ -98,7 +98,7 @@ void RequestTuner::try_more(Time now) {
   before_ = wanted_;
   wanted_ = next;
   in_trial_ = true;
-  // What was asked for before the change does not belong to the trial.
+  // Requests from before the change do not belong to the trial.
   begin_interval(now + latency_);
 }
 

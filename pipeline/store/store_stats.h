@@ -1,4 +1,4 @@
-// What an ObjectReader has counted and measured. A value.
+// Counts and times of an ObjectReader. A value.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct StoreStats {
   int requests_under_way = 0;
   int requests_most = 0;     // that may be under way
   int64_t window_bytes = 0;  // of samples that are fetched before they are read, at most
-  // Of the last ranges (a few hundred): from the request to the first byte, and to the last.
+  // Times of the last ranges (a few hundred): from the request to the first byte, and to the last.
   double first_byte_ms_median = 0, first_byte_ms_p99 = 0, total_ms_median = 0, total_ms_p99 = 0;
   double bytes_per_second = 0;     // over the time in which at least one request was under way
   double requests_per_second = 0;  // the same
-  // Of a cache on this machine: samples that came from it, samples that did not,
+  // Counts of a cache on this machine: samples that came from it, samples that did not,
   // bytes that were written to it, and why nothing is kept any more ("": it is).
   bool has_cache = false;
   int64_t cache_hits = 0, cache_misses = 0;

@@ -1,5 +1,5 @@
-"""What Python adds, in CPU time: a step of a loop, keeping and copying batches, normalising, and
-decoding compared with Pillow.
+"""Measures what Python adds, in CPU time: a step of a loop, keeping and copying batches,
+normalising, and decoding compared with Pillow.
 
     python3 python/benchmarks/costs.py [FOLDER OF JPEG FILES] [--rounds N]
 

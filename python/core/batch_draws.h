@@ -1,4 +1,4 @@
-// What was drawn for the rows of a batch, as text. It is drawn again when somebody asks: a batch
+// The draws of a batch's rows, as text. It is drawn again when somebody asks: a batch
 // keeps only the notes of its rows.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What gives the samples of an object of Python: its __getitem__ runs behind this interface, in
+// Gives the samples of an object of Python: its __getitem__ runs behind this interface, in
 // worker processes (worker_pool.h) or on the calling thread (thread_reader.h). Owner: its
 // DatasetSource and the Loaders that use it. Threads: any, several at once.
 #pragma once

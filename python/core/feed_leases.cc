@@ -1,4 +1,4 @@
-// What a Feed lends, and how it is returned.
+// The leases of a Feed, and their return.
 #include <cstring>
 
 #include "python/core/feed.h"

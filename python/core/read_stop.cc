@@ -8,7 +8,7 @@
 namespace stoker::python {
 namespace {
 
-// Of the read that this thread does for a feed; null outside of one.
+// The read that this thread does for a feed; null outside of one.
 thread_local const std::atomic<bool>* reads_end = nullptr;
 
 class ReadScope {

@@ -36,7 +36,7 @@ std::runtime_error cannot_start(const std::string& why) {
   return std::runtime_error("a worker process of stoker.dataset() cannot be started: " + why);
 }
 
-// What posix_spawn() does in the new process before the program begins.
+// The steps of posix_spawn() in the new process before the program begins.
 class SpawnSettings {
  public:
   explicit SpawnSettings(int worker_socket) {

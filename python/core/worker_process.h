@@ -5,8 +5,8 @@
 //
 // A request is an id, and its answer a header and a payload, which is read straight into the
 // caller's buffer. There is at most one request under way, so neither side can block the other.
-// What check_read() throws ends a wait: then the process keeps its request, and the next one waits
-// for that answer first, for some seconds.
+// An exception of check_read() ends a wait: then the process keeps its request, and the next one
+// waits for that answer first, for some seconds.
 #pragma once
 
 #include <sys/types.h>

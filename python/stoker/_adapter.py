@@ -1,4 +1,4 @@
-"""What the adapters share: a Loader inside, its position in the data, the form of its batches."""
+"""Shared by the adapters: a Loader inside, its position in the data, the form of its batches."""
 
 from __future__ import annotations
 

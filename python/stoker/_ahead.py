@@ -11,7 +11,7 @@ from stoker import _core
 
 
 class Result(NamedTuple):
-    """What became of the batch of `step`."""
+    """The result for the batch of `step`."""
 
     step: int
     value: Any = None

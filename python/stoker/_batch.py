@@ -59,7 +59,7 @@ class Batch:
 
     @property
     def draws(self) -> list[str]:
-        """What was drawn for the pixels of every row, with all numbers: "crop(x=3, y=5, width=111,
+        """The draws for the pixels of every row, with all numbers: "crop(x=3, y=5, width=111,
         height=77) | resize(width=64, height=64, filter='bilinear') | flip". With several views a
         line for each; at the end of a mixed row, its own share and the sample it is mixed with. It
         is drawn again at each access. "": a row without a picture. stoker.torch.to_torchvision()
@@ -100,7 +100,7 @@ class Batch:
 
     @property
     def metadata(self) -> list[Any]:
-        """What the function of Loader(metadata=) returns for (name, label) of each row; called on
+        """The results of the function of Loader(metadata=) for (name, label) of each row; called on
         each access. AttributeError if there is none.
         """
         if self._metadata is None:

@@ -35,7 +35,7 @@ class BadItemError(Exception):
 
 
 class Asked(NamedTuple):
-    """What is asked of every item besides the image."""
+    """Checks of every item besides the image."""
 
     has_labels: bool  # they are known; those of the items are not looked at
     targets: list[Any]  # columns: _target_values.Column
@@ -231,7 +231,7 @@ def _serve(link: socket.socket) -> None:
 def _received_object(link: socket.socket) -> tuple[Any, Asked]:
     preparation = pickle.loads(_received(link, *_SIZE.unpack(_received(link, _SIZE.size))))
     pickled = _received(link, *_SIZE.unpack(_received(link, _SIZE.size)))
-    # What the standard library does at the start of a process: paths of modules, the folder, and
+    # As the standard library does at the start of a process: paths of modules, the folder, and
     # the program's main module, if the object needs it.
     from multiprocessing import process, spawn
 

@@ -1,4 +1,4 @@
-"""What decoding gives, kept for the next epochs."""
+"""Decoded pictures, kept for the next epochs."""
 
 from __future__ import annotations
 

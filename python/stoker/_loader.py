@@ -31,7 +31,7 @@ from stoker._shown import loader_html
 from stoker._state import place_of, state_of
 from stoker.augment import Augment, make_spec
 
-# What a loop gets. Its default, which only type checkers know, needs no typing_extensions here.
+# The type that a loop gets. Its default, which type checkers know, needs no typing_extensions.
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 

@@ -66,7 +66,7 @@ def loader_options(
         raise ValueError(
             f"seed is None, but share={share!r}: give all processes that share rows the same seed="
         )
-    # What is filled elsewhere is under way for longer.
+    # Rows that are filled elsewhere are under way for longer.
     ahead = 8 if is_remote else 3
     _set_integers(options, ring_depth=options.leases + ahead if ring_depth is None else ring_depth)
     options.last_batch = choose("last_batch", last_batch, LAST_BATCH)

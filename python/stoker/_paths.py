@@ -15,7 +15,7 @@ from stoker._choice import SPLITS
 from stoker._store import is_address
 
 _PARTS = ("train", "test", "val", "validation")
-# What the formats of shards and lists are called in messages, and the function for each.
+# Names of the formats of shards and lists in messages, and the function for each.
 _FORMATS = {
     "tar": ("tar shards", "tar"),
     "parquet": ("Parquet files", "parquet"),

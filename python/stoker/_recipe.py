@@ -1,4 +1,4 @@
-"""What a source was made from, for its pickles: these hold the call that makes it again."""
+"""The origin of a source, for its pickles: these hold the call that makes it again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Make = Callable[..., _core.Source]
 
 
 class Readers(NamedTuple):
-    """What runs a program's own code to read samples (stoker.dataset())."""
+    """Runs a program's own code to read samples (stoker.dataset())."""
 
     at_once: int  # the most items that one of them gives at once
     readers: tuple[_core.DatasetReader, ...]

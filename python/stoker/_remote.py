@@ -1,4 +1,4 @@
-"""What other processes need to fill rows of a Loader, whatever carries the rows."""
+"""The orders for other processes that fill rows of a Loader, whatever carries the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OPTIONS = ("batch_size", "seed", "shuffle", "rank", "world", "epochs")
 
 
 class Form(NamedTuple):
-    """What a Loader makes of its source's samples. It can be pickled."""
+    """The work of a Loader on its source's samples. It can be pickled."""
 
     stages: str
     size: tuple[int, int]
@@ -40,7 +40,7 @@ class Job(NamedTuple):
 
 
 class RunningWorkers(ABC):
-    """What fills rows of one Loader elsewhere."""
+    """Fills rows of one Loader elsewhere."""
 
     @abstractmethod
     def serve(self, feed: _core.Feed, job: Job) -> None:

@@ -28,7 +28,7 @@ def adapter_html(adapter: Any, loader: Any) -> str:
 
 
 def _facts(source: _core.Source) -> dict[str, str]:
-    """Of a list that is still being made nothing is waited for."""
+    """Does not wait for a list that is still being made."""
     place = {"at": f"at {source.root}"} if source.root else {}
     if source.is_growing:
         return {"samples": "a list that grows", **place}

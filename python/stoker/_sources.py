@@ -441,7 +441,7 @@ def _at(
     return _core.open_blobs(find_blobs(kind, path, split, options), *fields, options, wait)
 
 
-# What the functions at the top check before.
+# Checks of the functions at the top.
 
 
 def _opened(

@@ -98,7 +98,7 @@ def _random_crop_or_pad(step: Any) -> Augment:
 
 
 class _Operations:
-    """What all operations of one policy have in common."""
+    """Shared by all operations of one policy."""
 
     def __init__(self, step: Any, operations: Sequence[Any]):
         first = operations[0]

@@ -83,7 +83,7 @@ def _plan_of_views(step: Any, crops: list[Any]) -> Plan:
 
 
 class _Reading:
-    """What was read so far."""
+    """The stages that were read so far."""
 
     def __init__(self) -> None:
         self._stages: list[Augment] = []
@@ -260,7 +260,7 @@ def _of(package: str, table: dict[str, Any]) -> dict[tuple[str, str], Any]:
     return {(package, name): value for name, value in table.items()}
 
 
-# What is done to pixels, by package and class.
+# Readers of transforms of pixels, by package and class.
 _PIXELS = {
     **_of("torchvision", _torchvision_stages.PIXELS),
     ("torchvision", "RandomApply"): only(_random_apply),
@@ -279,7 +279,7 @@ def _make_floats(reading: _Reading, step: Any) -> None:
     reading.make_tensor(step, is_float=True)
 
 
-# What is done to the values, and the end of pictures.
+# Readers of transforms of values, and the end of pictures.
 _VALUES: dict[tuple[str, str], Callable[[_Reading, Any], None]] = {
     ("torchvision", "PILToTensor"): _Reading.make_tensor,
     ("torchvision", "ToImage"): _Reading.make_tensor,

@@ -139,7 +139,7 @@ def _aug_mix(step: Any) -> Augment:
     )
 
 
-# What is done to pixels.
+# Transforms of pixels.
 PIXELS: dict[str, Reader] = {
     "RandomResizedCrop": only(_random_resized_crop),
     "Resize": only(_resize),
@@ -168,7 +168,7 @@ PIXELS: dict[str, Reader] = {
     "Identity": lambda step: [],
     "RGB": lambda step: [],  # a Loader's images have three channels anyway
 }
-# What makes several rows of one image.
+# Transforms that make several rows of one image.
 CROPS: dict[str, Reader] = {
     "FiveCrop": only(lambda step: stages.five_crop(size_of(step.size))),
     "TenCrop": only(

@@ -18,7 +18,7 @@ INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 
 
 def only(read: Callable[[Any], Augment]) -> Reader:
-    """Of a transform that is one stage."""
+    """For a transform that is one stage."""
     return lambda step: [read(step)]
 
 

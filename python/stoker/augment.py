@@ -1,4 +1,4 @@
-"""What is done to the pixels of a row: a list of stages, in any order, joined by `|`.
+"""The augmentation of a row: a list of stages, in any order, joined by `|`.
 
     from stoker import augment
     train = augment.random_resized_crop(224) | augment.random_augment(2, 9) | augment.flip()

@@ -38,7 +38,7 @@ class BatchWithTargets(NamedTuple):
     targets: dict[str, jax.Array]  # by name, (batch_size, ...)
 
 
-# What a loop gets; see stoker._loader.
+# The type that a loop gets; see stoker._loader.
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 

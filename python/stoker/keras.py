@@ -25,7 +25,7 @@ from stoker._loader import Loader
 __all__ = ["Dataset"]
 
 
-# What fit() gets; see stoker._loader.
+# The type that fit() gets; see stoker._loader.
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 

@@ -40,7 +40,7 @@ atexit.register(close_all)
 
 __all__ = ["RayWorkers", "workers"]
 
-# Of each worker: it fills the rows of one while those of the other are on their way.
+# For each worker: it fills the rows of one while those of the other are on their way.
 _CLAIMS = 2
 _WAIT_S = 0.2
 # After so many failures in a row a worker counts as dead for good.

@@ -44,7 +44,7 @@ from stoker._views import subset
 __all__ = ["DataLoader", "ImageFolder", "Plan", "from_torchvision", "to_torchvision"]
 
 
-# What a loop gets; see stoker._loader.
+# The type that a loop gets; see stoker._loader.
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
@@ -104,7 +104,7 @@ class DataLoader(Adapter[Item]):
     support.
     """
 
-    # What programs ask a DataLoader of PyTorch for.
+    # Attributes that programs ask a DataLoader of PyTorch for.
     batch_sampler = None  #: batches are made in C++
     pin_memory = False
     pin_memory_device = ""
@@ -242,7 +242,7 @@ class _Form(Form):
 
 
 class _Epoch:
-    """What was made of the batches with rows that count."""
+    """The results for the batches with rows that count."""
 
     def __init__(self, made: Iterator[tuple[Any] | None]):
         self._made = made

@@ -1,4 +1,4 @@
-"""What the Python package must do on 64-bit Arm: run by tests/arm/wheel under QEMU, with the wheel unpacked in PYTHONPATH, and
+"""The duties of the Python package on 64-bit Arm: run by tests/arm/wheel under QEMU, with the wheel unpacked in PYTHONPATH, and
 tests/machines.
 
     wheel_on_arm.py GOLDEN_DIR      GOLDEN_DIR is tests/golden/decode

@@ -36,7 +36,7 @@ DecodeStatus decode_avif(const Bytes& file, std::vector<uint8_t>* pixels = nullp
   return decoded;
 }
 
-// What the header and the structure of a file are worth, without its pixels.
+// The status of a file's header and structure, without its pixels.
 DecodeStatus check(const Bytes& file) {
   AvifHeader header;
   const DecodeStatus status = read_avif_header(file, header);
@@ -376,7 +376,7 @@ struct LongHeader {
   uint32_t points = 1, point = 0, level = 4;
   uint32_t screen_content = 2;  // 2: the frame says it
   bool has_numbers = false, has_order = false;
-  // Of the frame.
+  // The frame's size.
   bool is_shown_again = false, is_shown = true, has_another_size = false;
   uint32_t frame_type = 0;
 

@@ -1,4 +1,4 @@
-// What the tests of the entropy decoder share: their files, and the coefficients of a row of MCUs
+// Shared by the tests of the entropy decoder: their files, and the coefficients of a row of MCUs
 // beside libjpeg's. Errors: as failures of the running test.
 #pragma once
 

@@ -68,7 +68,7 @@ TEST(Inflate, StreamsOfEveryKind) {
   }
 }
 
-// What the window is filled with before does not show, for every distance near its end.
+// The window's earlier content does not show, for every distance near its end.
 TEST(Inflate, MatchesReachBackOverTheWholeWindow) {
   std::mt19937 random(2);
   Inflater inflater;

@@ -91,7 +91,7 @@ TEST(JpegDecoder, RegionsEqualCropsOfTheWhole) {
   EXPECT_GT(regions, 7000);
 }
 
-// What libjpeg-turbo would guess of the scans that are missing depends on its version.
+// libjpeg-turbo's guess of the scans that are missing depends on its version.
 TEST(JpegDecoder, FilesThatLackScansAreRefused) {
   ImageDecoder decoder;
   Pixels out({40, 40});

@@ -263,7 +263,7 @@ TEST(PixelColourGolden, GaussianKernelsAreTorchvisions) {
   EXPECT_EQ(count, 100);
 }
 
-// What no caller passes on purpose: nothing is undefined, which UBSan sees.
+// Arguments that no caller passes on purpose: nothing is undefined, which UBSan sees.
 TEST(PixelColourNumbers, AnyFiniteNumberIsDefined) {
   PixelScratch scratch;
   constexpr double kHuge = std::numeric_limits<double>::max();

@@ -120,8 +120,9 @@ void damage_chunk(std::vector<PngChunk>& chunks, std::mt19937& random) {
   }
 }
 
-// What we accept, libpng accepts with the same pixels. What it accepts we accept, but for an
-// end of the data that is not right: libpng sees that or not, depending on where the chunks end.
+// Files that we accept libpng accepts with the same pixels. Those that it accepts we accept, but
+// for an end of the data that is not right: libpng sees that or not, depending on where the chunks
+// end.
 TEST(Png, DamagedFilesGetLibpngsVerdict) {
   std::mt19937 random(2);
   ImageDecoder decoder({.max_pixels = 1'000'000});

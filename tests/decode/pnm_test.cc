@@ -114,7 +114,7 @@ TEST(Pnm, TextIsReadToTheCropsLastRow) {
   EXPECT_EQ(decode_pnm(text, status), bytes_of("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c"));
   EXPECT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(decode_pnm(text, status, {1, 1, 1, 1}), bytes_of("\x0a\x0b\x0c"));
-  // What comes after the crop is not looked at; what comes before is.
+  // Bytes after the crop are not looked at; those before it are.
   EXPECT_EQ(decode_pnm("P2 1 3 255 1 2 x ", status, {0, 0, 1, 2}), grays({1, 2}));
   EXPECT_TRUE(status.ok()) << status.message;
   decode_pnm("P2 1 3 255 1 x 2 ", status, {0, 2, 1, 1});

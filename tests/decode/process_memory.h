@@ -12,7 +12,7 @@
 
 namespace stoker {
 
-// What a process may grow by where hardly anything is decoded: pages of code, of stacks and of the
+// A process may grow by this where hardly anything is decoded: pages of code, of stacks and of the
 // allocator, and what AddressSanitizer keeps of freed memory.
 inline constexpr int64_t kLittleGrowth = int64_t{kAddressSanitizer ? 48 : 12} << 20;
 

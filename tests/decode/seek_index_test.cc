@@ -270,7 +270,7 @@ TEST_F(SeekIndexTest, WhatOneCropPassesHelpsTheNext) {
   EXPECT_GT(longer, 30);  // indexes that a later crop made longer
 }
 
-// What was recorded above damage does not hide it, and damage is never recorded.
+// Rows that were recorded above damage do not hide it, and damage is never recorded.
 TEST_F(SeekIndexTest, DamageBelowTheRecordedRowsIsSeen) {
   const Size size{200, 200};
   JpegKind kind;

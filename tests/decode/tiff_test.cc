@@ -147,7 +147,7 @@ TEST(Tiff, BilevelLines) {
   }
 }
 
-// Of JPEG and WebP the pixels are not known, but those of a part are those of the whole.
+// For JPEG and WebP the pixels are not known, but those of a part are those of the whole.
 TEST(Tiff, PartsOfLossyFilesAreThoseOfTheWhole) {
   std::mt19937 random(3);
   for (const int compression : {COMPRESSION_JPEG, COMPRESSION_WEBP}) {
@@ -402,7 +402,7 @@ TEST(Tiff, WarningsAboutPixelsAreDamage) {
   }
 }
 
-// Of one large strip nothing is decoded below the crop either, and of tiles nothing beside it.
+// In one large strip nothing is decoded below the crop either, and in tiles nothing beside it.
 TEST(Tiff, NothingBelowOrBesideTheCropIsDecoded) {
   std::vector<uint16_t> samples;
   Bytes pixels;
@@ -459,7 +459,7 @@ TEST(Tiff, StripsAreStreamed) {
   }
 }
 
-// Of tiles one row of them is held, and of planes one strip of each.
+// One row of tiles is held, or one strip of each plane.
 TEST(Tiff, TilesAndPlanesAreHeldInParts) {
   const Size size{4'000, 4'000};
   const int64_t frame = int64_t{3} * size.width * size.height;

@@ -214,7 +214,7 @@ TEST(Webp, BombsTakeNoMemory) {
   const Bytes tiny = make_webp({16, 16}, true, 1);
   const Size huge{13'000, 13'000}, too_huge{1 << 24, 1 << 24};
   const Box inside{0, 0, 16, 16}, whole{0, 0, 13'000, 13'000};
-  // Of an animation only the frame is made; the canvas around it is black.
+  // In an animation only the frame is made; the canvas around it is black.
   EXPECT_LE(growth_of_webp(animate(tiny, huge, inside), huge, DecodeCode::ok), kLittleGrowth);
   EXPECT_LE(growth_of_webp(animate(tiny, too_huge, inside), huge, DecodeCode::too_large),
             kLittleGrowth);

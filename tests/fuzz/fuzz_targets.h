@@ -1,4 +1,5 @@
-// What the fuzz targets of formats of blobs ask for and demand of the targets of a sample.
+// Shared by the fuzz targets of formats of blobs: the targets that they ask for, and checks of a
+// sample's.
 #pragma once
 
 #include <algorithm>

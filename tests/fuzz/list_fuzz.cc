@@ -26,7 +26,7 @@ void check_samples(const stoker::CollectedSamples& found, size_t size, bool has_
     }
     bytes += sample.name.size();
   }
-  // What the paths consist of is in the list.
+  // The parts of paths are in the list.
   if (bytes > size) std::abort();
 }
 

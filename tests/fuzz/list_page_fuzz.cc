@@ -23,7 +23,7 @@ void check_list(const std::string& text) {
     bytes += object.key.size();
   }
   for (const std::string& folder : page.folders) bytes += folder.size();
-  // What keys consist of is in the answer.
+  // The parts of keys are in the answer.
   if (bytes > text.size()) std::abort();
 }
 

@@ -1,4 +1,4 @@
-// What the fuzz targets of formats of pictures demand: no access outside, the same answer from a
+// The demands of fuzz targets of formats of pictures: no access outside, the same answer from a
 // fresh decoder and from a used one, and parts of a picture that have the pixels of the whole.
 //
 // Input: a byte that chooses the part, then the file. Files of other formats are left out.

@@ -18,7 +18,7 @@ mount -t proc proc "$0/proc"
 mount --rbind /dev "$0/dev"
 exec chroot "$0" "$@"
 """
-# What a root needs to reach what this machine reaches, as apt and pip are configured here.
+# Settings by which a root reaches what this machine reaches, as apt and pip are configured here.
 NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
 NETWORK_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy")
 APT = ("apt-get", "-q", "-y", "--no-install-recommends")

@@ -92,14 +92,14 @@ def carry_out(path, folder, given, stages):
 
 
 def use_build(stage):
-    """What a user does with the sources, where all that they need is installed and built."""
+    """The steps of a user with the sources, where all that they need is installed and built."""
     stage.run("build/stoker make-shapes --out /tmp/shapes --count 600 --test-count 100 --size 64")
     said = stage.run("tools/quickstart --no-install --data /tmp/shapes")
     assert "evaluated" in said and "results are in runs/quickstart-" in said, said
 
 
 def use(stage):
-    """What a user does with the image."""
+    """The steps of a user with the image."""
     entry = " ".join(stage.entry)
     info = stage.run(f"{entry} info")
     assert "oneDNN" in info and "GPU" in info, info

@@ -55,7 +55,7 @@ def check(folder, roots, suite):
         root.install(*packages(folder, "stoker"))
         train(root)
         plugins(root, folder)
-        # What a consumer compiles with is large: whether all of it is there is enough.
+        # The headers of a consumer are large: whether all of it is there is enough.
         root.run_well(*APT, "install", "--simulate", *packages(folder, "libstoker-dev", "stoker-mpi"))
         root.run_well(*APT, "purge", "stoker")
         left = root.run("find", "/usr", "/etc", "/var/lib", "-name", "*stoker*", "-not", "-path", "/var/lib/dpkg/*").stdout

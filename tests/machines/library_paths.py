@@ -21,7 +21,7 @@ import tempfile
 import zipfile
 
 NEEDED, STRINGS, SONAME, RPATH, RUNPATH = 1, 5, 14, 15, 29
-# What our code opens by a bare name, which the system's loader looks for: parts of drivers, and NCCL.
+# Libraries that our code opens by a bare name, which the system's loader looks for: parts of drivers, and NCCL.
 BY_NAME = {"libcuda.so.1", "libnvidia-ml.so.1", "libnccl.so.2"}
 # Plugins: staging/plugin.cc puts a folder before the name.
 PLUGIN = re.compile(r"libstoker_[a-z_]+\.so")
@@ -167,7 +167,7 @@ def names_wanted(paths):
 
 
 def commands(program, pictures):
-    """What opens every library that the program may open."""
+    """Opens every library that the program may open."""
     train = ["train", "--data", "shapes", "--model", "airnet-narrow", "--batch", "8", "--micro-batch", "8", "--max-steps", "1"]
     yield [program, "info"]
     yield [program, "make-shapes", "--out", "shapes", "--count", "16", "--test-count", "8"]

@@ -1,4 +1,4 @@
-"""What the Python package must do wherever it was installed: decode as Pillow does, feed, name a bad file, do without a GPU.
+"""The duties of the Python package wherever it was installed: decode as Pillow does, feed, name a bad file, do without a GPU.
 
 For programs that run in a root (wheel_in_root.py, sdist_in_root.py): it needs the standard library and stoker.
 """

@@ -1,4 +1,4 @@
-"""What the Python package must do that pip has built with the libraries that it cannot do without, and no others: run by
+"""The duties of a Python package that pip has built with the libraries that it cannot do without, and no others: run by
 sdist_test.py, in an environment that has the package.
 
     sdist_in_root.py GOLDEN_DIR      GOLDEN_DIR is tests/golden/decode

@@ -1,4 +1,4 @@
-"""What a wheel of stoker must do where there is nothing but Python: run by wheel_test.py, in an environment that
+"""The duties of a wheel of stoker where there is nothing but Python: run by wheel_test.py, in an environment that
 has the wheel.
 
     wheel_in_root.py GOLDEN_DIR      GOLDEN_DIR is tests/golden/decode
@@ -12,13 +12,13 @@ import sys
 import package_in_root as package
 import stoker
 
-# What may be mapped from outside of the environment: Python's own, and the libraries of C and C++.
+# Files that may be mapped from outside of the environment: Python's own, and the libraries of C and C++.
 SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|gcc_s|stdc\+\+))\.so[.0-9]*")
 PROGRAM = [os.path.join(os.path.dirname(sys.executable), "stoker")]
 
 
 def ours_alone():
-    """What is mapped comes from the environment or from Python, or is a library of C and C++; and the wheel has names of its own."""
+    """Every mapped file comes from the environment or from Python, or is a library of C and C++; and the wheel has names of its own."""
     environment = os.path.realpath(sys.prefix)
     mapped = {line.split()[-1] for line in package.read("/proc/self/maps").decode().splitlines() if ".so" in line}
     foreign = {file for file in mapped if not os.path.realpath(file).startswith(environment + "/")}

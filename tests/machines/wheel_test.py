@@ -56,7 +56,7 @@ def check(suite, wheels, roots):
 
 
 def expect_own_folders(wheels):
-    """What is packed looks for libraries beside itself and where the system has them."""
+    """Every packed library looks for others beside itself and where the system has them."""
     lines, count = library_paths.read([wheels], built=False)
     assert count > 0 and not lines, "\n".join(lines)
 

@@ -1,4 +1,4 @@
-// What stages draw: torchvision's boxes for the same random numbers, and its distributions.
+// Draws of stages: torchvision's boxes for the same random numbers, and its distributions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -55,7 +55,7 @@ TEST(AugmentPolicy, MagnitudesAreTorchvisionsBitForBit) {
   EXPECT_GT(lines, 3000);
 }
 
-// What each kind of step may have come from, and its first number without the sign.
+// The stages that each kind of step may have come from, and its first number without the sign.
 std::map<std::string, int> counts_of(const std::string& list, int samples,
                                      std::map<std::string, std::set<double>>& numbers) {
   const AugmentSpec spec(list, {64, 48});

@@ -35,7 +35,7 @@ std::vector<std::vector<PixelStep>> of_config(const std::string& config, int sam
   return drawn_steps("timm_auto_augment('" + config + "')", samples);
 }
 
-// What a step is, of those that warp by the number that is set.
+// The step, among those that warp by the number that is set.
 std::string name_of(const PixelStep& step) {
   if (step.kind->name != std::string("affine")) return step.kind->name;
   const auto& m = step.values;
@@ -146,7 +146,7 @@ TEST(AugmentTimm, MagnitudesAreNormalWithTheDeviation) {
   EXPECT_NEAR(n, 4000, 5 * 63);
   EXPECT_NEAR(ends / n, 0.02275, 5 * std::sqrt(0.0222 / n));
   EXPECT_NEAR(below / n, 0.5, 5 * 0.5 / std::sqrt(n));
-  // Of a normal number that is cut off at two deviations.
+  // For a normal number that is cut off at two deviations.
   EXPECT_NEAR(sum / n, 9 - 0.5 * 0.00849, 5 * 0.5 / std::sqrt(n));
   EXPECT_NEAR(std::sqrt(squares / n - sum / n * sum / n), 0.5 * 0.9838, 0.03);
 }
@@ -224,7 +224,7 @@ TEST(AugmentTimm, SetsWithWeightsTakeEachOperationOnce) {
 
 TEST(AugmentTimm, LearnedPoliciesFollowTheirTables) {
   constexpr int kSamples = 50000;
-  // Of 25 pairs: those with the operation, with their probabilities.
+  // Among 25 pairs: those with the operation, with their probabilities.
   auto numbers = numbers_of(of_config("original", kSamples));
   EXPECT_NEAR(static_cast<double>(numbers["posterize"].size()), kSamples / 25.0 * 2.8, 5 * 73);
   EXPECT_EQ(distinct_values(numbers["posterize"]), (TimmValues{6, 7}));

@@ -52,7 +52,7 @@ TEST(AugmentViews, TheNeededBoxHasWhatEachOfThemShows) {
       EXPECT_TRUE(needed.y <= y && needed.y + needed.height >= y + height);
     }
   }
-  // Of a window, what its pixels are made from; nothing above that.
+  // The source of a window's pixels; nothing above that.
   const Box window = needed_box(resized, {400, 900}, 1, 2, 3, draws);
   EXPECT_GT(window.y,
             280);  // half of the rows that a window of 24 of 90 leaves out, less the filter
@@ -81,7 +81,7 @@ TEST(AugmentViews, AreTheStepsOfTheWholeImageInThePlainWay) {
   EXPECT_EQ(drawn.size(), 200u);
 }
 
-// What comes before is drawn once: the crops are of one image.
+// Stages before are drawn once: the crops are of one image.
 TEST(AugmentViews, CropsAreOfOneImage) {
   const std::string before = "resize(40) | rotate(30) | color_jitter(0.4)";
   const AugmentSpec spec(before + " | ten_crop((24, 30))"), whole(before, {54, 40});
@@ -161,7 +161,7 @@ TEST(AugmentViews, AViewThatCannotBeDrawnMakesABadSample) {
   EXPECT_THAT(status.message, ::testing::HasSubstr("random_crop: 100 x 100 pixels of an image"));
 }
 
-// What a device got, of all views.
+// All views, as a device got them.
 std::vector<Pixels> fed_pixels(const Source& source, const AugmentSpec& spec,
                                const LoaderOptions& options) {
   Feed feed(source, spec, options);

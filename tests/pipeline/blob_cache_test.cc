@@ -187,7 +187,7 @@ TEST_F(BlobCacheTest, AnIndexOfOtherDataIsMadeAgain) {
   expect_all(*open());
 }
 
-// What no index of ours says, though its seals hold.
+// Claims that no index of ours makes, though its seals hold.
 TEST_F(BlobCacheTest, AForgedIndexGivesNoWrongLabelsAndReadsNothingOutside) {
   open();
   const std::string path = cached()[0];

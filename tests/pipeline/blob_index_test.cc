@@ -148,7 +148,7 @@ TEST_F(ForgedIndex, EveryBlobHasAStampAndThereAreSamples) {
   EXPECT_FALSE(accepts([](BlobTable& table) { table.segments.clear(); }));
 }
 
-// What a collector handed on, without the entries.
+// The result of a collector, without the entries.
 struct HandedOn {
   int64_t first_row, samples;
   std::vector<std::string> texts;

@@ -42,7 +42,7 @@ TEST(BufferPool, DoesNotSpendALargeBufferOnASmallSample) {
   EXPECT_GE(pool.idle_bytes(), 200'000);
 }
 
-// What is larger than the sample by more than an eighth is left to others.
+// A buffer that is larger than the sample by more than an eighth is left to others.
 TEST(BufferPool, HasLittleSlack) {
   for (const int64_t size : {3000, 10'000, 60'000, 100'000, 1'000'000}) {
     BufferPool pool(4 << 20);
@@ -70,7 +70,7 @@ TEST(BufferPool, KeepsNoMoreIdleBytesThanItMay) {
   EXPECT_GE(pool.idle_bytes(), 200'000);
 }
 
-// What lies idle makes room for what is in use, the largest first.
+// An idle buffer makes room for what is in use, the largest first.
 TEST(BufferPool, HasAsManyIdleBytesAsThereIsRoomForBesideThoseInUse) {
   BufferPool pool(100'000);
   {

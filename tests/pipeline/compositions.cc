@@ -235,7 +235,7 @@ AugmentSpec model_augment(const Model& model) {
   return raw ? AugmentSpec("resize", model.raw_size) : AugmentSpec("resize", kModelSize);
 }
 
-// Of the row that shows the whole image.
+// The row that shows the whole image.
 std::string sample_pixels(const Model& model, const ModelSample& sample) {
   if (model.encoding == SampleEncoding::image_file)
     return sample.bytes.substr(sample.bytes.find('\n') + 1);

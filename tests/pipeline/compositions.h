@@ -18,7 +18,7 @@ struct ModelSample {
   std::vector<std::string> targets{};  // the bytes of each column
 };
 
-// What a source should be.
+// The expected source.
 struct Model {
   std::vector<ModelSample> samples;
   std::vector<TargetColumn> columns{};
@@ -59,7 +59,7 @@ std::string model_file(int number);
 std::string model_key(int number);  // the file's name, without an extension
 int64_t model_age(int number);
 std::vector<float> model_soft(int number);
-// Of samples without names, and of the files above.
+// Names of samples without names, and of the files above.
 Model file_model(bool has_targets);
 // A shard "a.tar" of them, and its fields of targets; a list of "pictures/KEY.ppm", with columns of
 // the targets' names.

@@ -1,4 +1,4 @@
-// What the tests of DecodedCache share: folders of pictures, and the rows of a feed of them.
+// Shared by the tests of DecodedCache: folders of pictures, and the rows of a feed of them.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -119,7 +119,7 @@ TEST_P(SameRowsTest, AreThoseWithoutTheCache) {
       EXPECT_EQ(fed.stats.cache->hits + fed.stats.cache->misses, 3 * 24);
       EXPECT_GT(fed.stats.cache->hits, 21) << recipe.stages;
     }
-    // What a new cache finds in memory is nothing, and on the disk all of it.
+    // A new cache finds nothing in memory, and everything on the disk.
     const FedRows again = feed_rows(*source, recipe, cache_at(folder));
     EXPECT_EQ(again.rows, plain.rows);
     EXPECT_EQ(again.stats.cache->found, folder.empty() ? 0 : again.stats.cache->places);
@@ -212,7 +212,7 @@ TEST_F(DecodedCacheTest, TheMemoryPlanHasIt) {
   EXPECT_EQ(Feed(*source, kEvaluation.spec(), options).loader().memory_plan().cache_bytes, 0);
 }
 
-// What a source in a store is told of.
+// Calls that a source in a store gets.
 TEST_F(DecodedCacheTest, WhatIsKeptIsNotAnnouncedNorWhatIsPast) {
   const auto source = pictures_.open();
   LoaderOptions options = decoded_options(kEvaluation, -1, 0);
@@ -351,7 +351,7 @@ TEST_F(DecodedCacheTest, OtherPixelsRecipesAndDataHaveAnotherFolder) {
   PictureFolder others;
   others.add_photographs(kSamples);
   differs(folder_of(*others.open(), kEvaluation, {}));
-  // What is random comes behind what is kept.
+  // Random stages come behind the kept part.
   EXPECT_EQ(folder_of(*source, {"resize_center_crop(short=30) | flip | cutout(3)", {24, 24}}, {}),
             folders.front());
   const std::string about = read_whole_file(folders.front() + "/about");

@@ -96,7 +96,7 @@ TEST(DeviceEdits, AreExplained) {
               ::testing::Each(Not(on_gpu)));
 }
 
-// What a consumer sees of one row.
+// One row, as a consumer sees it.
 struct SeenRow {
   SampleId id = 0, pixels_of = 0, partner = 0;
   int32_t label = 0, mix_label = 0;

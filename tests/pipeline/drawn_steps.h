@@ -1,4 +1,4 @@
-// What a list of stages draws for one sample, and tests of distributions. For the tests of stages.
+// Draws of a list of stages for one sample, and tests of distributions. For the tests of stages.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is asked of the scanners of all formats, and of sources of their files: every sample in its
+// The contract of the scanners of all formats, and of sources of their files: every sample in its
 // order with its name, label, targets and bytes; errors with a path and a place for files that are
 // empty, cut or damaged; files that change; indexes that are kept. Tests of one format alone are in
 // its own file (tar_test.cc ...).
@@ -473,7 +473,7 @@ TEST_P(FormatContract, AnIndexIsKeptAndMadeAnew) {
   EXPECT_EQ(scans, 3);
   written("c", samples);
   EXPECT_EQ(open_kept()->size(), 17'998);
-  // What changed a moment ago may change again at the same time.
+  // A file that changed a moment ago may change again at the same time.
   fs::last_write_time(path_of("a"), fs::file_time_type::clock::now());
   EXPECT_EQ(open_kept()->size(), 17'998);
   EXPECT_EQ(open_kept()->size(), 17'998);

@@ -186,7 +186,7 @@ TEST_F(GrowingShardsTest, TheFirstShardsAreThereBeforeTheOthers) {
   EXPECT_EQ(source->class_names(), all->class_names());
 }
 
-// What is fed of the first samples, and then of all from the next step on, is what is fed of all.
+// Feeding the first samples, and then all from the next step on, is feeding all.
 TEST_F(GrowingShardsTest, AFeedOfTheFirstSamplesIsTheBeginningOfTheWholeFeed) {
   LoaderOptions options;
   options.batch_size = 6;

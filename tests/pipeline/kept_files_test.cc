@@ -1,6 +1,6 @@
-// What stoker keeps on disks, as one table of stores: whatever happens to their files and to those
-// who write them, what is read is right or is not there, and is made anew. How the sources, feeds
-// and runs that use a store go on is in the store's own tests.
+// The files that stoker keeps on disks, as one table of stores: whatever happens to their files and
+// to those who write them, what is read is right or is not there, and is made anew. How the
+// sources, feeds and runs that use a store go on is in the store's own tests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,7 +30,7 @@
 
 namespace stoker {
 
-// What a store has; "": it is not there.
+// The items of a store; "": not there.
 using KeptItems = std::vector<std::string>;
 
 struct KeptStore {
@@ -40,7 +40,7 @@ struct KeptStore {
   void (*write)(const std::string& folder, int version);
   KeptItems (*read)(const std::string& folder);
 
-  // What it promises. A store that is replaced as a whole has one file, in which readers find all
+  // Its promises. A store that is replaced as a whole has one file, in which readers find all
   // that one writer wrote. Others have no versions (other data have another folder): each item is
   // there or not, whoever wrote it.
   bool is_whole = true;
@@ -75,7 +75,7 @@ std::span<const uint8_t> kept_bytes(const std::string& text) {
 
 // ---- The list of a folder
 
-// Of two classes and three pictures; as if it had not changed for a while.
+// A folder of two classes and three pictures; as if it had not changed for a while.
 struct ListedFolder {
   ListedFolder() {
     for (const char* name : {"a/1.jpg", "a/sub/2.jpg", "b/3.jpg"}) folder.write(name);

@@ -1,4 +1,4 @@
-// What the tests of ObjectReader share: a server, a store, objects whose bytes are known.
+// Shared by the tests of ObjectReader: a server, a store, objects whose bytes are known.
 #pragma once
 
 #include <gtest/gtest.h>

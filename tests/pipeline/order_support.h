@@ -1,4 +1,4 @@
-// What the tests of orders share.
+// Shared by the tests of orders.
 #pragma once
 
 #include <cstdint>

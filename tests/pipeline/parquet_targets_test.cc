@@ -126,7 +126,7 @@ std::vector<PageCase> page_cases() {
       if (codec == kMadeZstd && !has_zstd()) continue;
       for (const bool dictionary : {false, true}) {
         for (const bool optional : {false, true}) {
-          // Of version 1, a row may begin in one page and end in another.
+          // In version 1, a row may begin in one page and end in another.
           for (const size_t values : {0, 4}) {
             if (version == 2 && values > 0) continue;
             cases.push_back({version, codec, dictionary, optional, values});

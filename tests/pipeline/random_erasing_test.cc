@@ -1,4 +1,4 @@
-// What random_erasing draws, and its noise.
+// The draws of random_erasing, and its noise.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -188,7 +188,7 @@ TEST(RemoteRows, ConvertedAndMixedRowsViewsAndTargetsArrive) {
   }
 }
 
-// What a device does behind the copy is done by the feed's own devices.
+// Edits behind the copy are done by the feed's own devices.
 TEST(RemoteRows, TheDevicesEditRowsOfOthers) {
   const auto source = jpeg_source(41);
   const AugmentSpec augment(

@@ -79,7 +79,7 @@ TEST_F(SampleCacheProcessesTest, ThreeReadOneCacheInDifferentOrders) {
   const StoredBytes sizes = data_.window(options())->stored_bytes();
   EXPECT_EQ(sizes.kept_bytes, sizes.cache_bytes);
   EXPECT_EQ(right_samples(), sizes.cache_samples);
-  // What one of them keeps spares the others a request.
+  // A sample that one of them keeps spares the others a request.
   const StoredBytes alone{.bytes = sizes.bytes, .cache_bytes = sizes.cache_bytes};
   EXPECT_LE(static_cast<double>(window->stats().bytes), alone.leaving(3) + (1 << 18));
 }

@@ -1,4 +1,4 @@
-// What the tests of SampleCache share: a data set on a server, whose bytes anybody can compute.
+// Shared by the tests of SampleCache: a data set on a server, whose bytes anybody can compute.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -159,8 +159,9 @@ TEST(SampleOrder, TheGlobalOrderIsTheSameForAnyReplicasAndRows) {
   }
 }
 
-// Of the shuffle against std::shuffle: the mean distance of neighbours' ids, and how many pairs of
-// neighbours two epochs share. A uniform permutation has n / 3 and, whatever their order, about 2.
+// Compares the shuffle with std::shuffle: the mean distance of neighbours' ids, and how many pairs
+// of neighbours two epochs share. A uniform permutation has n / 3 and, whatever their order,
+// about 2.
 TEST(SampleOrder, NeighboursOfTheShuffleAreLikeThoseOfAUniformOne) {
   constexpr int64_t kSamples = 20000;
   constexpr int kEpochs = 20;
@@ -371,7 +372,7 @@ TEST(WeightedOrder, DrawsIndependentlyByWeight) {
   EXPECT_LT(excess(pairs, {(1 - low) * (1 - low), (1 - low) * low, low * (1 - low), low * low}), 5);
 }
 
-// Of three samples, every ordered pair has the probability of two draws one after the other.
+// Among three samples, every ordered pair has the probability of two draws one after the other.
 TEST(WeightedOrder, WithoutReplacementDrawsFromTheRestByWeight) {
   const std::vector<double> weights{1, 2, 0, 4};
   const SharedOrder order = weighted_order(weights, {.length = 2, .replacement = false});

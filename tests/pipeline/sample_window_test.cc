@@ -238,7 +238,7 @@ TEST_F(SampleWindowTest, WhatALookAheadHeldMakesRoomWhenItEnds) {
   for (SampleId id = 80; id < 83; ++id) comes_unasked(id, 2);
 }
 
-// Of samples that were announced, are under way, or have yet to be announced.
+// Samples that were announced, are under way, or have yet to be announced.
 TEST_F(SampleWindowTest, WhatIsPassedOverMakesRoomAndIsNotFetched) {
   constexpr int64_t kFit = 8;
   server_.set_script([](const SeenRequest&) { return Fault{.waits = true}; });

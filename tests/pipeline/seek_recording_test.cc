@@ -90,7 +90,7 @@ TEST_F(SeekRecordingTest, TheSecondEpochUsesWhatTheFirstLeft) {
     EXPECT_EQ(rows(options(4, workers)), plain);
     EXPECT_EQ(warnings_, "");
     EXPECT_EQ(stats_.seek_recorded, kRecordedSamples);
-    // Of three epochs; large crops use none. Workers read ahead, perhaps before there is an index.
+    // Three epochs; large crops use none. Workers read ahead, perhaps before there is an index.
     if (workers == 0) {
       EXPECT_GT(stats_.seek_index.used, kRecordedSamples);
     }

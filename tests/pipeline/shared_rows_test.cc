@@ -181,7 +181,7 @@ TEST_F(SharedRowsTest, WhoIsAheadWaitsForWhatOthersStillNeedButNotForLong) {
   });
 }
 
-// What a run that was far ahead has left there does not stop the others from sharing.
+// The rest of a run that was far ahead does not stop the others from sharing.
 TEST_F(SharedRowsTest, LaterStepsThatNoMemberIsNearAreOldOnes) {
   SharedRows a(options(4)), b(options(4));
   {

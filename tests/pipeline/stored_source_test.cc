@@ -230,7 +230,7 @@ TEST_F(StoredSourceTest, ACacheChangesNoBatch) {
   }
 }
 
-// What a cache of decoded pictures has is not asked for.
+// Pictures that a cache has are not asked for.
 TEST_F(StoredSourceTest, DecodedPicturesLeaveTheStoreOnce) {
   const AugmentSpec spec("resize_center_crop(short=30) | flip", {24, 24});
   constexpr int64_t kPlace = 128 + 3 * 24 * 24, kSamples = kStoredShards * kStoredPerShard;

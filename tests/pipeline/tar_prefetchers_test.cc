@@ -120,7 +120,7 @@ std::string random_tar(std::mt19937& random, int samples) {
     const std::string label = member(key + ".cls", number_text(i % 7));
     const bool is_first = upto(1) == 0;
     if (is_first) tar += label;
-    // Of an image, of a tar that is none of ours, and of nothing.
+    // Reads of an image, of a tar that is none of ours, and of nothing.
     std::string content = random_text(random, upto(30'000));
     if (upto(4) == 0) {
       content = tar_member("other.jpg", random_text(random, upto(2'000))) +

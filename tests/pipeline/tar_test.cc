@@ -179,7 +179,7 @@ TEST(Tar, SizesOfEachForm) {
     EXPECT_THAT(tar_lines(scan_of_tar(tar_header(header) + data, {"", "none"})),
                 ElementsAre("a.jpg none 512+600"));
   }
-  // What PAX says goes before the field, which then may hold anything.
+  // PAX's value goes before the field, which then may hold anything.
   header.size_field = "nothing here";
   EXPECT_THAT(tar_lines(scan_of_tar(
                   pax_header(pax_record("size", "600")) + tar_header(header) + data, {"", "none"})),

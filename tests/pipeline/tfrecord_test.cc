@@ -201,7 +201,7 @@ TEST(Tfrecord, AMissingKeyIsAnErrorWithSomeOfThoseThatAreThere) {
             "blob: at byte 0: record 0 has no key 'image/encoded' or 'image_raw' or 'image' "
             "for the image: it has no keys");
   features = {{"new\nline", int64_feature({1})}, {std::string(500, 'k'), int64_feature({1})}};
-  // Of a long name, its beginning and its end.
+  // The beginning and the end of a long name.
   std::string keys =
       "'new\\x0aline', '" + std::string(300, 'k') + "..." + std::string(100, 'k') + "'";
   EXPECT_EQ(tfrecord_error(good + make_record(make_example(features))),

@@ -68,7 +68,7 @@ class Pictures(Items):
 
 
 class Tensor:
-    """What NumPy can take and memoryview() cannot, as PyTorch's tensors."""
+    """An object that NumPy can take and memoryview() cannot, as PyTorch's tensors."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array

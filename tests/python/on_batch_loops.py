@@ -1,4 +1,4 @@
-"""What the tests of on_batch share."""
+"""Shared by the tests of on_batch."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from stoker._drawn_steps import run_steps
 PIXELS = "exact" if int(PIL.__version__.split(".")[0]) >= 13 else "exact-pillow12"
 
 
-# What programs write; a change here breaks them.
+# Names that programs write; a change here breaks them.
 SIGNATURES = """
 affine(degrees, translate=(0, 0), scale=(1, 1), shear=0, interpolation='nearest', fill=0,
     center=None, p=1)

@@ -305,7 +305,7 @@ def test_views_ask_for_as_many_items_at_once():
 
 
 def test_threads_are_known_to_python():
-    """What an object keeps for each thread is there at its next item."""
+    """State that an object keeps for each thread is there at its next item."""
     made = []
 
     class Opened(Items):

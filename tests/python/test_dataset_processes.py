@@ -80,7 +80,7 @@ def run_program(tmp_path, code, **options):
 
 def environment():
     env = child_environment()
-    # What is printed is in buffers, as usual.
+    # Printed text is in buffers, as usual.
     env.pop("PYTHONUNBUFFERED", None)
     return {**env, "PYTHONPATH": f"{Path(__file__).parent}{os.pathsep}{env['PYTHONPATH']}"}
 
@@ -275,7 +275,7 @@ if __name__ == "__main__":
 )
 def test_ctrl_c_while_an_item_never_ends(wait, then, tmp_path):
     if "source[4]" in then:
-        # Of one worker, which is stuck, nothing more can be had.
+        # One worker, which is stuck, gives nothing more.
         then = "print(source[3])"
     done = run_program(tmp_path, INTERRUPTED.format(wait=wait, then=then))
     assert done.stdout.startswith("interrupted\n"), done.stderr

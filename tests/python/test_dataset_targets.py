@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_a_bad_sample(processes, given, message):
     loader = stoker.Loader(source, batch_size=2, size=32, seed=1, shuffle=False, max_bad=1)
     (batch,) = loader
     assert batch.valid == 1
-    # What was not read is zero, and does not count.
+    # A row that was not read is zero, and does not count.
     np.testing.assert_array_equal(batch.targets["soft"], [[1, 2, 3], [0, 0, 0]])
 
 

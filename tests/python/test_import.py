@@ -1,4 +1,4 @@
-"""What `import stoker` brings along: it is counted, because time depends on the machine."""
+"""Counts what `import stoker` brings along: it is counted, because time depends on the machine."""
 
 from __future__ import annotations
 

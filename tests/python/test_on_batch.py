@@ -81,7 +81,7 @@ def test_a_state_counts_what_was_handed_over(source, truth, ahead):
 
 
 def test_back_to_the_same_place(source, truth):
-    """What was ahead of the state is made again, even if the state is that of this moment."""
+    """Batches ahead of the state are made again, even if the state is that of this moment."""
     with make(source, on_batch=plain, on_batch_ahead=2) as loader:
         loop = iter(loader)
         assert [next(loop) for _ in range(4)] == truth[:4]

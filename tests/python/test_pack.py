@@ -1,4 +1,4 @@
-"""What `stoker pack` writes, read by the software that it is for."""
+"""Files of `stoker pack`, read by the software that it is for."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_pyarrow(parquet):
         assert (chunk.compression, chunk.has_dictionary_page) == ("UNCOMPRESSED", False)
         assert set(chunk.encodings) == {"PLAIN", "RLE"}
         assert chunk.num_values == len(samples())
-    # What is not compressed lies there as it is.
+    # Data that are not compressed lie there as they are.
     assert all(sample.content in parquet.read_bytes() for sample in samples())
 
 

@@ -60,7 +60,7 @@ def bad_pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def receipt(batch: stoker.Batch) -> str:
-    """Of everything in a batch."""
+    """A digest of everything in a batch."""
     digest = hashlib.sha256()
     arrays = [batch.images, batch.labels, batch.weights, batch.ids, *batch.targets.values()]
     for array in [*arrays, *batch.views[1:]]:
@@ -144,7 +144,7 @@ def test_a_worker_killed_in_every_epoch_changes_nothing(bad_pictures, tmp_path, 
                     killed += 1
         assert got == expected
         stats = loader.stats()
-        # What was given up may have been filled here.
+        # Rows that were given up may have been filled here.
         assert stats["remote"]["rows"] + stats["decode"]["items"] >= 8 * len(expected)
         assert stats["remote"]["rows"] > 4 * len(expected)
     assert killed == 3

@@ -1,4 +1,4 @@
-"""What timm's create_transform() gives, compared with timm itself, if it is installed."""
+"""The transforms of timm's create_transform(), compared with timm itself, if it is installed."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_values_are_those_of_the_recipe():
         assert plan.mean == (None if prefetches else stoker.IMAGENET_MEAN)
     made = timm_data.create_transform(224, normalize=False)
     assert stoker_torch.from_torchvision(made).dtype == "uint8"
-    # What timm's prefetcher took before MaybePILToTensor.
+    # Transforms that timm's prefetcher took before MaybePILToTensor.
     older = transforms.Compose([timm_transforms.ToNumpy()])
     assert stoker_torch.from_torchvision(older).dtype == "uint8"
 
@@ -188,7 +188,7 @@ class Numbers:
 
 
 def images_of(operation: object, image: Image.Image, numbers: Numbers) -> set[bytes]:
-    """What an operation may make of the image, with both signs and interpolations."""
+    """Possible results of an operation on the image, with both signs and interpolations."""
     found = set()
     for uniform in (0.0, 0.9):
         for interpolation in (0, 1):

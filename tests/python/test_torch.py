@@ -474,7 +474,7 @@ def test_arguments_that_change_nothing_are_taken(pictures):
     taken = stoker_torch.DataLoader(dataset, 8, False, None, None, 1, **options)
     assert same(pictures_of(taken), plain)
     assert taken.num_workers == 1 and taken.collate_fn is torch.utils.data.default_collate
-    # What programs ask for says what is, and not what was asked for.
+    # Attributes say what is, and not what was asked for.
     assert (taken.pin_memory, taken.pin_memory_device) == (False, "")
     assert (taken.persistent_workers, taken.prefetch_factor, taken.in_order) == (True, None, True)
     assert (taken.timeout, taken.worker_init_fn, taken.multiprocessing_context) == (0, None, None)

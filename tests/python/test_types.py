@@ -1,4 +1,4 @@
-"""What type checkers say of programs that use stoker, where mypy and pyright are installed."""
+"""Findings of type checkers in programs that use stoker, where mypy and pyright are installed."""
 
 from __future__ import annotations
 

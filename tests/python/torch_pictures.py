@@ -1,4 +1,4 @@
-"""What the tests of stoker.torch share. REQUIRES: torchvision."""
+"""Shared by the tests of stoker.torch. REQUIRES: torchvision."""
 
 from __future__ import annotations
 

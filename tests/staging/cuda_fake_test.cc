@@ -1,5 +1,5 @@
-// What only a fake can show: how CUDA is called, what happens when it fails, and the messages if it
-// cannot be used.
+// Facts that only a fake can show: how CUDA is called, what happens when it fails, and the messages
+// if it cannot be used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/mempolicy.h>
@@ -445,7 +445,7 @@ TEST_F(CudaFakeTest, OnlyTheCallThatWasGivenADestroyedStreamFails) {
   EXPECT_EQ(message_of([&] { device->make_stream(); }), message) << "that is the GPU's, and final";
 }
 
-// What a failed GPU still runs is waited for; what it has not begun never runs.
+// Work that a failed GPU still runs is waited for; work that it has not begun never runs.
 TEST_F(CudaFakeTest, NoCallRunsAfterAFailureWasSeen) {
   auto device = make_device("cuda:0");
   auto stream = device->make_stream();

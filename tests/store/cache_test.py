@@ -124,7 +124,7 @@ class CacheTest(unittest.TestCase):
             self.assertIn("same", self.run_program(
                 "receipt", "diff", str(self.folder / "plain"), str(self.folder / name)))
         self.assertIn(f"{EPOCHS * PICTURES} of {EPOCHS * PICTURES} rows came from it", text)
-        # What the second run asked for is what it looked at beforehand.
+        # The second run asked for nothing but what it looked at beforehand.
         asked = size_in(re.search(r"^store +([0-9.e+-]+ [kMG]?B|[0-9]+ bytes) in", text,
                                   re.MULTILINE).group(1))
         self.assertLess(asked, 0.02 * self.bytes, text)

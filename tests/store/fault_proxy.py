@@ -28,7 +28,7 @@ import sys
 import time
 
 FAULTS = ["slow_down", "reset", "truncate", "wrong_length", "wrong_range", "stall"]
-# What is buffered of an answer that the client does not take.
+# Bytes that are buffered of an answer that the client does not take.
 HIGH_WATER = 1 << 20
 
 SLOW_DOWN_BODY = (b'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>SlowDown</Code>'

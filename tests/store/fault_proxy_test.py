@@ -39,7 +39,7 @@ class FaultProxyTest(unittest.TestCase):
         for fault in FAULTS:
             counts, tried = self.read(20, tries=20, **{fault: 0.3})
             self.assertGreater(counts[fault], 0, fault)
-            # What was broken is asked for again, and nothing else. After a reset of a kept
+            # A broken answer is asked for again, and nothing else. After a reset of a kept
             # connection libcurl does so by itself.
             self.assertEqual(counts["requests"] - 20, counts[fault], fault)
             if fault != "reset":

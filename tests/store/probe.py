@@ -11,7 +11,7 @@ PROGRAM = os.environ.get("STOKER_STORE_PROBE",
 
 
 class ProbeError(Exception):
-    """What went wrong with the store. `kind` is that of the judgement, of a range."""
+    """A failure of the store. `kind` is that of the judgement, of a range."""
 
     def __init__(self, answer):
         super().__init__(answer["error"])

@@ -1,4 +1,4 @@
-// What is made of the answers to ranges, without a server.
+// The judgement of answers to ranges, without a server.
 #include "pipeline/store/range_answer.h"
 
 #include <gmock/gmock.h>

@@ -128,7 +128,7 @@ class HasPages:
 class WeedTest(OnServer, ChecksSignatures, HasPages, unittest.TestCase):
     name = "weed"
 
-    # What curl's own --aws-sigv4 is refused, in two of its versions, is in README.md.
+    # README.md says what two versions of curl's own --aws-sigv4 are refused.
     def test_no_spelling_of_a_key_or_a_list_matters_to_us_as_it_does_to_curl(self):
         probe = self.open()
         for key in ("a=b", "a+b", "(x)", "a b"):

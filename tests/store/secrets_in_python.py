@@ -1,4 +1,4 @@
-"""What secrets_test.py runs of the Python package: every function that takes `store`, on signed URLs that can be read and on others.
+"""Run by secrets_test.py with the Python package: every function that takes `store`, on signed URLs that can be read and on others.
 Whatever is raised, warned of or written is printed or left for that test to search.
 
     secrets_in_python.py ENDPOINT SIGNED PASSWORD OUT      SIGNED is what follows the path of a URL

@@ -55,7 +55,7 @@ def forms(secret):
     for before in range(3):
         text = base64.b64encode(b"x" * before + secret.encode()).decode()[4 if before else 0:-4]
         found |= {text, text.replace("+", "-").replace("/", "_")}
-    # What a part of it could be left as.
+    # Forms in which a part of it could be left.
     found |= {part for part in re.split("[/+=.]", secret) if len(part) > 8}
     return {form.encode() for form in found}
 
@@ -88,7 +88,7 @@ COMMANDS = {
     "bench convergence": ["--data", "ADDRESS", "--model", "airnet-narrow", "--n", "1", "--seeds", "1", "--batch", "8", "--epochs", "1",
                           "--limit-train", "8", "--limit-eval", "8", "--out", "OUT"],
 }
-# What takes no address; `receipt` opens what a run's config.json names.
+# Commands that take no address; `receipt` opens what a run's config.json names.
 WITHOUT = {"export", "augment", "top", "bench", "info", "make-shapes", "receipt",
            *("bench " + name for name in ("links", "depth", "layout", "slice", "predict", "compare"))}
 # More words for one of them, or another one for an option.
@@ -139,7 +139,7 @@ class Store:
         return Answer(206, data[first:last + 1], headers)
 
     def answer(self, request):
-        # What servers repeat, and a bad one: everything that it was sent.
+        # Servers repeat parts, and a bad one everything that it was sent.
         echo = f"{request.path} {request.query} {request.headers}".encode()
         name = request.path.rsplit("/", 1)[-1]
         if request.path.startswith("/keys"):

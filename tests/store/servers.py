@@ -124,7 +124,7 @@ class Server(contextlib.AbstractContextManager):
         self.stop()
 
     def where(self, bucket):
-        """What a program needs to read from here, and this process's number."""
+        """The settings of a program that reads from here, and this process's number."""
         return {"endpoint": self.endpoint, "bucket": bucket, "AWS_ACCESS_KEY_ID": KEYS[0],
                 "AWS_SECRET_ACCESS_KEY": KEYS[1], "ca_file": self.ca_file, "pid": self._process.pid}
 

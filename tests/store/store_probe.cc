@@ -1,4 +1,4 @@
-// What the tests of stores drive: opens one store, then carries out what stdin says, line by line,
+// Driven by the tests of stores: opens one store, then carries out what stdin says, line by line,
 // and answers each line with one. All lines are JSON objects.
 //
 //   store_probe '{"address": "s3://bucket/", "endpoint": "http://127.0.0.1:9000", ...}'

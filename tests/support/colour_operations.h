@@ -9,7 +9,7 @@
 
 namespace stoker {
 
-// What the operations need besides the image.
+// Arguments of the operations besides the image.
 struct ColourRoom {
   std::vector<uint8_t> blurred;
   PixelScratch scratch;

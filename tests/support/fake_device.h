@@ -38,10 +38,10 @@ class FakeDevice final : public Device {
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event(bool timing = false) override;
 
-  // Of streams; counted only if `operations_left` is not -1.
+  // Operations of streams; counted only if `operations_left` is not -1.
   int64_t operations() const { return operations_.load(); }
   int64_t copies() const { return copies_.load(); }  // finished
-  // Of all pinned memory that was ever allocated.
+  // Bytes of all pinned memory that was ever allocated.
   int64_t pinned_allocations() const { return pinned_allocations_.load(); }
   int64_t pinned_bytes() const { return pinned_bytes_.load(); }
   void hold_copies();  // delays copies that have not begun, until

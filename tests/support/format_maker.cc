@@ -52,7 +52,7 @@ std::string make_tar(const Samples& samples) {
 
 void repair_tar(std::string& tar) {
   for (size_t at = 0; at + 512 <= tar.size(); at += 512) {
-    // Of what still looks like a header.
+    // A piece that still looks like a header.
     if (tar.compare(at + 257, 5, "ustar") == 0) repair_tar_header(tar, at);
   }
 }

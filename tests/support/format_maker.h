@@ -36,7 +36,7 @@ struct MadeFormat {
   bool ends_anywhere = false;  // a file that ends where a sample does is whole
   // Makes checksums of a damaged file right, so that what they seal is parsed.
   void (*repair)(std::string& file) = [](std::string&) {};
-  // What is said of a file of no bytes, and of one without samples (that of `make` for none).
+  // Messages about a file of no bytes, and about one without samples (that of `make` for none).
   std::string empty, no_samples = "";
 
   std::string file_name(const std::string& stem) const { return stem + "." + ending; }

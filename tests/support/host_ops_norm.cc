@@ -106,7 +106,7 @@ void norm_inference(const NormShape& s, const NormForward& a) {
 
 namespace {
 
-// What a pass of the backward reads: the gradient before the activation, and the planes.
+// Inputs of a backward pass: the gradient before the activation, and the planes.
 template <typename T>
 class Back {
  public:

@@ -24,7 +24,7 @@ struct SeenRequest {
   std::string body{};
 };
 
-// What goes wrong with an answer.
+// Faults of an answer.
 struct Fault {
   enum class Kind {
     none,
@@ -61,7 +61,7 @@ class ObjectServer {
   std::string url(const std::string& path) const;  // "http://127.0.0.1:PORT/path"
   void put(const std::string& path, std::vector<uint8_t> bytes, const std::string& etag);
   void set_script(Script script);
-  // What stalls goes on, and what would stall later does not.
+  // Stalled answers go on, and later ones do not stall.
   void release();
   void wait_for_stalled(int answers);
 

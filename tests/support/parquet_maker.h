@@ -45,7 +45,7 @@ struct MadeColumn {
   int codec = kMadePlain;
   bool packed = true;  // false: pages of version 2 are not, whatever the codec
 
-  // What is wrong with it.
+  // Its faults.
   int encoding = -1;       // what the pages say
   int level_encoding = 3;  // what pages of version 1 say
   int repetition_encoding = 3;

@@ -1,4 +1,4 @@
-// What a source says of its samples, for tests to compare.
+// The facts of a source's samples, for tests to compare.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 
 namespace stoker {
 
-// What a process that was forked in a test ends with: the copy must not go on with the tests.
+// Ends a process that was forked in a test: the copy must not go on with the tests.
 [[noreturn]] inline void end_process(const std::function<void()>& work) {
   try {
     work();

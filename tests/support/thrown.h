@@ -1,4 +1,4 @@
-// What a call throws, for tests to compare.
+// The exception of a call, for tests to compare.
 #pragma once
 
 #include <exception>
@@ -19,7 +19,7 @@ std::string thrown_by(const std::function<void()>& call) {
   return "nothing was thrown";
 }
 
-// Of options and arguments that are refused.
+// For options and arguments that are refused.
 inline std::string problem_of(const std::function<void()>& make) {
   return thrown_by<std::invalid_argument>(make);
 }

@@ -9,7 +9,7 @@ namespace {
 
 using Matrix = std::array<double, 6>;
 
-// What an x86 processor makes of a number that is none or does not fit.
+// An x86 processor's result for a number that is none or does not fit.
 constexpr int kNoInt = std::numeric_limits<int>::min();
 
 int truncated_to_byte(double v) {

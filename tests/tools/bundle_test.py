@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a bundle contains and how it is used, without building one: libraries, data, where they are
+"""The content and use of a bundle, without building one: libraries, data, where they are
 unpacked, which CUDA libraries are missing. bundle_root_test.py tests a whole bundle on a bare
 machine."""
 import argparse

@@ -172,7 +172,7 @@ TEST(Check, ALabelThatIsANumberButNoClassIsRefused) {
                       "{\"path\": \"a.jpg\", \"label\": 1}\n"
                       "{\"path\": \"a.jpg\", \"label\": 1, \"label\": 2}\n"),
               HasSubstr("line 2: the key 'label' is there twice"));
-  // What is written with digits may be text, as versions are.
+  // Digits may be text, as versions are.
   const std::string list = data.write("d.csv", "path,label\na.jpg,v1.5\nb.jpg,nan\n");
   EXPECT_EQ(run_stoker({"check", "--data", list}).exit_code, 1);  // there are no such files
 }

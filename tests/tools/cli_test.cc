@@ -1,4 +1,4 @@
-// What every subcommand must do: help with examples, one line that gives the reason for refused
+// The duties of every subcommand: help with examples, one line that gives the reason for refused
 // options, exit codes.
 
 #include <gmock/gmock.h>

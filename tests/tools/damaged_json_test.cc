@@ -21,7 +21,7 @@ struct Damage {
   std::string (*of)(const std::string& text);
 };
 
-// What a program reads as a list, an object, a number or a text becomes something else.
+// Values that a program reads as a list, an object, a number or a text become something else.
 std::string with_other_types(const std::string& text) {
   auto json = nlohmann::ordered_json::parse(text);
   for (auto& [key, value] : json.items()) {

@@ -14,7 +14,7 @@ TABLE = os.path.join(ROOT, "bench", "gpu", "kernel_table.py")
 APPLY = "_ZN6stoker4cuda53_GLOBAL__N__7db87289_20_cuda_kernels_norm_cu_f7587c1312apply_kernelINS_6device4Bf16ELi8EEEvPKT_"
 PLAIN = "_Z5plainPf"
 
-# What cuobjdump prints: two kernels on two architectures, one of them without a launch bound.
+# Output of cuobjdump: two kernels on two architectures, one of them without a launch bound.
 USAGE = """
 Fatbin elf code:
 ================

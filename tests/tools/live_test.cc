@@ -1,4 +1,4 @@
-// What a run shows while it runs: the figures, their files and forms, a scrape.
+// A run while it runs: the figures, their files and forms, a scrape.
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -77,7 +77,7 @@ TEST_F(Pack, KeepsTheBytesOrderAndLabels) {
 
 TEST_F(Pack, AShardEndsBeforeItIsTooLargeAndHasASample) {
   const std::string small = jpeg_file(1);
-  // What follows the image's end in a file is part of the file.
+  // Bytes behind the image's end are part of the file.
   const auto write = [&](const std::string& name, size_t bytes) {
     data_.write(name, small + std::string(bytes - small.size(), 'x'));
   };

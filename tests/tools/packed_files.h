@@ -1,4 +1,4 @@
-// What the tests of `stoker pack` and of its writers share: pictures, and tar files as they must
+// Shared by the tests of `stoker pack` and of its writers: pictures, and tar files as they must
 // be.
 #pragma once
 

@@ -55,7 +55,7 @@ TEST(Peek, DrawsWhatTheModelSees) {
   }
 }
 
-// What the frame on the source image does not show is a line of text, the third one.
+// Draws that the frame on the source image does not show are a line of text, the third one.
 TEST(Peek, WritesWhatElseWasDrawn) {
   TempFolder folder;
   folder.write("train.bin", std::string(2, '\0') + std::string(3072, '\x40'));

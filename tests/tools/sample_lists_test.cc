@@ -1,4 +1,4 @@
-// What people write about samples: every form of a subset, of weights and of a blend's part, and
+// Texts about samples: every form of a subset, of weights and of a blend's part, and
 // the whole message of everything that is refused.
 #include "tools/option/sample_lists.h"
 

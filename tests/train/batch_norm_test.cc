@@ -132,7 +132,7 @@ TEST_P(BatchNormTest, ForwardAndBackward) {
   }
 }
 
-// What is not a number stays so, also where bits are rounded.
+// NaN stays NaN, also where bits are rounded.
 TEST_P(BatchNormTest, WhatIsNotANumberStaysSo) {
   const NormStatistics statistics{mean_.data(), variance_.data()};
   std::fill(mean_.begin(), mean_.end(), 0.0f);

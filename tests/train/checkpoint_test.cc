@@ -228,7 +228,7 @@ TEST(Checkpoint, MoreWeightsThanTheFileHoldsAreRefusedFirst) {
   }
 }
 
-// Of all files, with their sizes, while another process writes them.
+// Lists all files, with their sizes, while another process writes them.
 std::string names_in(const std::string& folder) {
   std::string names;
   std::error_code gone;

@@ -303,7 +303,7 @@ TEST(Convergence, MixupAndCutmixAreTheSameForAnyReplicas) {
   EXPECT_TRUE(train_once(options, *source) == one);
 }
 
-// What is learned from changed and mixed images must hold for the images as they are, of which a
+// Learning from changed and mixed images must hold for the images as they are, of which a
 // guess gets one in five right.
 TEST(Convergence, LearnsFromAugmentedAndMixedImages) {
   const auto source = small_source(320);

@@ -47,7 +47,7 @@ TEST(CudnnPlanTest, EveryModelHasDeterministicPlans) {
   }
 }
 
-// Of nets with kernels of every kind: 11x11, 1x7 and 7x1, layers of 25,088 inputs, odd channels.
+// Nets with kernels of every kind: 11x11, 1x7 and 7x1, layers of 25,088 inputs, odd channels.
 TEST(CudnnPlanTest, LargerAndOlderModelsHaveDeterministicPlans) {
   for (const DescribedGpu& gpu : kGpus) {
     for (const char* name : {"alexnet", "vgg16", "googlenet", "resnet152"}) {
@@ -147,7 +147,7 @@ TEST(CudnnPlanTest, ANameOfAForbiddenPlanFindsNothing) {
   EXPECT_GT(forbidden, 0);
 }
 
-// Of cuDNN's first 14 plans for this shape all but one are of engine 62, with different knobs.
+// Among cuDNN's first 14 plans for this shape all but one are of engine 62, with different knobs.
 TEST(CudnnPlanTest, TheFirstPlansAreOfSeveralEngines) {
   const CudnnTarget target(json_of(kGpus[1]));
   const ConvShape shape{256, 64, 56, 56, 64, 56, 56, {1, 1}, 1, {0, 0}, Precision::bf16};

@@ -75,7 +75,7 @@ TEST(DeviceArithmeticTest, ViewsReflectAtTheEdges) {
   EXPECT_EQ(seen_at(0, size, 2, true), 2);  // the index is mirrored, then shifted
 }
 
-// Of every pool: an output's window has exactly the inputs that it is a reader of.
+// For every pool: an output's window has exactly the inputs that it is a reader of.
 TEST(DeviceArithmeticTest, WindowsAndReadersOfPoolsAreTheSamePairs) {
   std::vector<PoolAxis> axes = {{9, 4, 3, 2, 0, false},
                                 {9, 5, 3, 2, 1, false},

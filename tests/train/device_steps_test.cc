@@ -57,7 +57,7 @@ NetSpec tall_net() {
   return net.finish();
 }
 
-// What the nets above do not have: each with 8 or 16 channels and with an odd number.
+// Shapes that the nets above do not have: each with 8 or 16 channels and with an odd number.
 NetSpec varied_net(LossKind loss, int outputs) {
   NetBuilder net("varied", {19, 14}, outputs);
   net.loss(loss);

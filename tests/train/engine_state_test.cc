@@ -1,5 +1,5 @@
-// What every engine's states do: they are written and read, updated, frozen and averaged, and
-// values that are not finite change nothing.
+// The contract of every engine's states: they are written and read, updated, frozen and averaged,
+// and values that are not finite change nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>

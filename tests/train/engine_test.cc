@@ -130,8 +130,8 @@ TEST(EngineTest, LearnsABatchByHeart) {
   }
 }
 
-// What is sent as bf16 are the first gradient_floats() of a buffer: tensors are aligned, so the
-// last gradients lie behind as many floats as there are parameters.
+// The values that are sent as bf16 are the first gradient_floats() of a buffer: tensors are
+// aligned, so the last gradients lie behind as many floats as there are parameters.
 TEST(EngineTest, GradientFloatsHoldAllGradientsAndTheirGaps) {
   const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
   const auto engine = started_engine(net, engine_options(8, 8));

@@ -81,7 +81,7 @@ std::string independent_refusal(const TrainOptions& options) {
   return "accepted";
 }
 
-// What one of several replicas sees of the shuffled order, as an order of its own.
+// The part of the shuffled order that one of several replicas sees, as an order of its own.
 class ShareOrder final : public SampleOrder {
  public:
   ShareOrder(int64_t samples, int replicas, int replica, int rows)

@@ -1,5 +1,5 @@
-// What every engine's optimizers do: PyTorch's results, states only where they are needed, batches
-// in parts, frozen tensors.
+// The contract of every engine's optimizers: PyTorch's results, states only where they are needed,
+// batches in parts, frozen tensors.
 #include <gtest/gtest.h>
 
 #include <cmath>

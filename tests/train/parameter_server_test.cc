@@ -143,7 +143,7 @@ TEST(ParameterServerRun, ServesOtherProcessesOnTheCpuEngineToo) {
   }
 }
 
-// What travels, and the sum, are those of one process, in every format; so are the residuals.
+// The messages and the sum are those of one process, in every format; so are the residuals.
 TEST(ParameterServerRun, OfSeveralProcessesResumesExactly) {
   const auto source = small_source();
   for (const auto& [name, wire] : kGradWires) {

@@ -1,4 +1,4 @@
-// What every memory plan is measured against: the most bytes that are alive at one step. No plan
+// The bound of every memory plan: the most bytes that are alive at one step. No plan
 // can be smaller.
 #pragma once
 

@@ -73,7 +73,7 @@ std::vector<Floats> reduce_in_group(std::vector<Floats> parts, int processes, in
   return results;
 }
 
-// What the other tests rely on: the fake sees bytes that change too early.
+// The other tests rely on this: the fake sees bytes that change too early.
 TEST(ThreadProcesses, AChangeBeforeAGatherEndsIsSeen) {
   ThreadProcesses group(2);
   const auto thrown = group.run(

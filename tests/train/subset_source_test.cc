@@ -31,7 +31,7 @@ TEST(SubsetSource, ReadsTheSamplesThatItNames) {
   EXPECT_EQ(cached, 2);  // of 0, 2, 5, 7
 }
 
-// What a source leaves out is left out of its subsets too, and must not go unreported there.
+// Files that a source leaves out are left out of its subsets too, and must not go unreported there.
 TEST(SubsetSource, HasTheNotesOfTheWhole) {
   const TempFolder folder;
   folder.write("cat/1.jpg", "not looked at");

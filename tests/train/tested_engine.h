@@ -28,18 +28,18 @@ inline NetSpec tiny_net() {
   return net.finish();
 }
 
-// What the suites ask of an engine; by itself, of a device engine.
+// The demands of the suites on an engine; by itself, of a device engine.
 struct TestedEngine {
   std::vector<Precision> precisions{Precision::fp32, Precision::bf16};
 
-  // Of nets for states, and for batches in parts.
+  // For nets of states, and of batches in parts.
   NetSpec small_net = small_airnet(), parts_net = tiny_net();
 
   // Channels that fill whole groups of a kernel's width, and parts of groups.
   std::vector<int> channels{8, 7, 5};
   // oneDNN 2.6 computes them wrong, so that the engine refuses them.
   bool refuses_odd_pixel_convolutions = false;
-  // Of all gradients of a net that grows by concatenation; 0: its tensors are compared.
+  // For all gradients of a net that grows by concatenation; 0: its tensors are compared.
   double growing_cosine = 0;
   // Whole nets whose directions are compared in bf16, too.
   std::vector<std::string> bf16_models{"airnet"};

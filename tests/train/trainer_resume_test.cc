@@ -90,7 +90,7 @@ std::map<std::pair<int64_t, SampleId>, int> trained_samples(const std::string& f
   return counts;
 }
 
-// What counts is the position in the samples: with another batch, on other devices, an epoch goes
+// The position in the samples counts: with another batch, on other devices, an epoch goes
 // on with the samples that have not come, and rate and epochs follow.
 TEST(TrainerResume, AnotherBatchGoesOnAtTheSample) {
   for (const auto& [before, after] : {std::pair(16, 32), std::pair(16, 8), std::pair(24, 16)}) {

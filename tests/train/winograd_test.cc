@@ -91,7 +91,7 @@ struct WinogradValues {
   }
 };
 
-// Of the norm of `expected`; infinite where something is not a number.
+// Relative to the norm of `expected`; infinite where something is not a number.
 double error(const std::vector<double>& got, const std::vector<double>& expected) {
   double difference = 0, norm = 0;
   for (size_t i = 0; i < got.size(); ++i) {
@@ -188,7 +188,7 @@ TEST_P(WinogradTest, Forward) {
                      memory.floats().data());
     EXPECT_LT(error(output_.from(output, layout()), expected.data), bound());
     if (layout() == WinogradLayout::nhwc) continue;
-    // What lies behind the last channel is zero, as oneDNN wants it.
+    // Values behind the last channel are zero, as oneDNN wants it.
     std::vector<bool> channel(output.size());
     output_.each(
         [&](int n, int c, int y, int x) { channel[output_.place(layout(), n, c, y, x)] = true; });

@@ -109,7 +109,7 @@ TEST(WireCodec, Int8RoundsWithoutBias) {
   }
   const double most = 5 * 0.5 / 127 / std::sqrt(kKeys);
   for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(sums[i] / kKeys, values[i], most) << i;
-  // What needs no rounding is not rounded.
+  // Values that need no rounding are not rounded.
   EXPECT_EQ(sums[0], kKeys);
   EXPECT_EQ(sums[7], 0);
 }

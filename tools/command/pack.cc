@@ -87,7 +87,7 @@ class ShardSet {
   int64_t bytes() const { return bytes_; }  // of the finished ones
 
  private:
-  // Of a Parquet shard: until the number of all is known.
+  // For a Parquet shard: until the number of all is known.
   std::string path_of(int64_t shard) const {
     return format_ == ShardFormat::tar ? fmt::format("{}-{:06}.tar", stem_, shard)
                                        : fmt::format("{}-{:05}.parquet", stem_, shard);

@@ -29,7 +29,7 @@ constexpr double kMiB = 1 << 20;
 // Up to so many GPUs the tables have each number of them, beyond that 1, 2, 4 and so on.
 constexpr int kAllCounts = 8;
 
-// What --machine needs besides the demand.
+// Options that --machine needs besides the demand.
 struct LinkOptions {
   std::string machine;
   int classes = 1000;

@@ -24,7 +24,7 @@ const std::set<std::string> kNotDeciding = {
     "workers"};
 // The options that named the data: the same data may have other names.
 const std::string kDataOptions = "data.options.";
-// What replicas send to each other: it follows from their number.
+// The traffic between replicas: it follows from their number.
 const std::string kBytes = "bytes_per_step.";
 // Text that is derived from the other settings.
 const std::string kPlan = "plan";

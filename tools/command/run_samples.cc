@@ -21,7 +21,7 @@ fs::path run_folder(const fs::path& path) {
   return fs::is_directory(path) ? path : path.parent_path();
 }
 
-// What a receipt says of the samples that it is of.
+// A receipt's facts about its samples.
 struct ReceiptSamples {
   std::string labels, subset;
   int64_t count = 0;

@@ -1,5 +1,5 @@
-// What `stoker train` shows while it runs: a progress bar and a line per epoch, or with --watch the
-// figures of its feed and devices. It also serves `stoker top` and Prometheus.
+// The display of `stoker train` while it runs: a progress bar and a line per epoch, or with --watch
+// the figures of its feed and devices. It also serves `stoker top` and Prometheus.
 //
 // Owner: the command. Threads: the trainer's and its own.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace stoker {
 
-// What is said of one of several independent replicas, and of all: "loss 1.2, acc 55.10%, test
+// Text about one of several independent replicas, and about all: "loss 1.2, acc 55.10%, test
 // loss ...", "top-1 of 2 replicas: mean ...".
 std::string replica_text(const ReplicaFigures& replica);
 std::string spread_text(const Spread& top1, size_t replicas);

@@ -1,4 +1,4 @@
-// What a GPU is doing, from NVIDIA's management library (NVML), which is opened at run time: there
+// The state of a GPU, from NVIDIA's management library (NVML), which is opened at run time: there
 // is no header and no link dependency, and without a driver there are no figures. Creates no
 // context on a device.
 #pragma once

@@ -1,5 +1,5 @@
-// What the process may use of this machine: cores, memory, instruction sets. Reads only files of
-// /proc and /sys. Values; any thread. (GPUs: staging/device_list.h, host_info_links.h.)
+// The part of this machine that the process may use: cores, memory, instruction sets. Reads only
+// files of /proc and /sys. Values; any thread. (GPUs: staging/device_list.h, host_info_links.h.)
 #pragma once
 
 #include <cstdint>

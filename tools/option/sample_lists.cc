@@ -298,7 +298,7 @@ std::vector<double> weights_from_file(const Source& source, const std::string& p
 BlendPart parse_blend_part(const std::string& text) {
   const size_t equals = text.rfind('=');
   if (const std::string shown = shown_path(text); shown != text && equals != std::string::npos) {
-    // What stands behind the last "=" may belong to the query of a signed URL.
+    // Text behind the last "=" may belong to the query of a signed URL.
     if (!number_in(std::string_view(text).substr(equals + 1))) {
       refuse(in_quotes(shown) + ": there is no weight behind the address, as in =3");
     }

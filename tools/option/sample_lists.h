@@ -1,4 +1,4 @@
-// What people write about samples: which of them take part, how often each comes, and the shares of
+// Texts about samples: which of them take part, how often each comes, and the shares of
 // several data sets. Functions of their arguments and of the files that these name. Threads: any.
 // Errors: std::invalid_argument with the text as it was written, or with file and line.
 #pragma once

@@ -8,7 +8,7 @@ namespace {
 
 // A simulation makes this many rows.
 constexpr int64_t kModelledRows = 6000;
-// What costs nothing takes this many seconds.
+// A stage that costs nothing takes this many seconds.
 constexpr double kNothing = 1e-9;
 constexpr uint64_t kSeed = 1;
 

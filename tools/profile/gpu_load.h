@@ -1,4 +1,4 @@
-// What each GPU did in given windows of a profiled run. A pure function of the readings.
+// The work of each GPU in given windows of a profiled run. A pure function of the readings.
 #pragma once
 
 #include <cstdint>

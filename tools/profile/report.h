@@ -13,7 +13,7 @@
 
 namespace stoker {
 
-// What a checkpoint costs a training; its devices wait while it is written.
+// The cost of a checkpoint for a training; its devices wait while it is written.
 struct CheckpointCost {
   double seconds = -1;  // -1: not measured
   int64_t bytes = 0;

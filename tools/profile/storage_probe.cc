@@ -83,7 +83,7 @@ StorageRates probe_storage(const Source& source, const StorageProbe& probe) {
   rates.cold_twice = cold_rate(source, 2 * probe.threads, probe.seconds_each, seed(1));
   // Warm: samples that were just read, or that are in memory.
   const int64_t known = rates.cold < 0 ? kAll : kColdSamples;
-  // What runs next finds the files in memory again.
+  // The next run finds the files in memory again.
   if (known < kAll) {
     rate_of(source, probe.threads, kRestoreSeconds, seed(0), known);
     rate_of(source, probe.threads, kRestoreSeconds, seed(1), known);

@@ -29,7 +29,7 @@ struct ModelInfo {
   int classes = 0;
   std::vector<std::string> class_names;
   std::string target{};  // that it learns instead of a label, with a binary loss; "": the label
-  // Of a sample's target in a batch.
+  // Name of a sample's target in a batch.
   int target_bytes() const { return target.empty() ? 0 : classes * int{sizeof(float)}; }
   NetSpec net() const;  // throws std::invalid_argument
 };
@@ -54,10 +54,10 @@ struct CheckpointInfo : ModelProgress {
   int64_t total_steps = 0;
   LoaderState loader;
   int batch = 0;  // global batch that `loader` is of; not stored, because the recipe has it
-  // Of how many independent replicas this is which one; 0: of a run with one model.
+  // Which of how many independent replicas this is; 0: of a run with one model.
   int replicas = 0, replica = 0;
-  // Of how many replicas the batch norms were synchronised; 0: TrainOptions::sync_batch_norm was
-  // off.
+  // The number of replicas whose batch norms were synchronised; 0: TrainOptions::sync_batch_norm
+  // was off.
   int norm_replicas = 0;
   // How gradients travelled, by the name in kGradWires, and in how many parts a replica took its
   // samples of a step. "" and 0: an older version wrote the checkpoint.
@@ -69,8 +69,8 @@ struct CheckpointInfo : ModelProgress {
 // the second moments if its optimizer has none.
 struct TrainState {
   std::vector<float> parameters, momenta, statistics, average, average_statistics, second_moments;
-  // What gradients of so many replicas lost on the wire and is still to be sent: a row for each, by
-  // rank, and one for their sum (WireState). Empty if nothing is kept.
+  // The losses of so many replicas' gradients on the wire, which are still to be sent: a row for
+  // each, by rank, and one for their sum (WireState). Empty if nothing is kept.
   std::vector<float> residuals;
   int residual_replicas = 0;
 };

@@ -96,7 +96,7 @@ class Collective {
   const std::shared_ptr<Ranks> who_;
 };
 
-// What was lost when gradients were sent, and is still to be added (train/collective/wire). Saved
+// Losses of gradients that were sent, which are still to be added (train/collective/wire). Saved
 // with the weights: first the residuals of all replicas of all processes, by rank, then that of
 // their sum; residual_floats() each. Threads: one in each process, while no sum runs.
 class WireState {

@@ -146,7 +146,7 @@ std::span<const float* const> CpuEngine::gradient_buffers() const {
   return options_.accumulates && !has_earlier_ ? all.subspan(1) : all;
 }
 
-// What fails here fails for all replicas: they may wait for this micro-batch, and other workers of
+// A failure here is one of all replicas: they may wait for this micro-batch, and other workers of
 // this engine for theirs.
 void CpuEngine::run_net(MicroBatchNet& net, const MicroBatchRun& run) const {
   try {

@@ -31,7 +31,7 @@ struct ConvLayout {
   onednn::Desc canonical, master, forward, backward;  // backward: zero if there is none
 };
 
-// What one run reads and writes. The engine or the caller owns the memory.
+// Inputs and outputs of one run. The engine or the caller owns the memory.
 struct MicroBatchRun {
   const float* parameters = nullptr;  // masters (or averages)
   const float* statistics = nullptr;

@@ -44,7 +44,7 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
 
   const dnnl::engine& engine() const { return engine_; }
   const TensorPrecisions& held() const { return held_; }
-  // Of a node's output and its gradient. Vectors are fp32, as the head is: the layers between them
+  // A node's output and its gradient. Vectors are fp32, as the head is: the layers between them
   // read their master weights, of which bf16 would need copies.
   Precision precision(int index) const;
   ActivationLayout activation_layout() const { return activation_layout_; }

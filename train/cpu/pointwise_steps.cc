@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-// Of the slope, from what reads_output() says.
+// The slope, from what reads_output() says.
 dnnl::algorithm backward_algorithm(Activation activation) {
   switch (activation) {
     case Activation::gelu:

@@ -1,4 +1,4 @@
-// What the CPU engine's kernels fuse, and their precision, for train/graph. Values.
+// The fusions of the CPU engine's kernels, and their precision, for train/graph. Values.
 #pragma once
 
 #include "train/engine/precision.h"

@@ -1,4 +1,4 @@
-// What winograd.cc's transforms and products work on. Values.
+// Operands of winograd.cc's transforms and products. Values.
 #pragma once
 
 #include <algorithm>

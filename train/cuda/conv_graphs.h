@@ -27,8 +27,8 @@ std::vector<CudnnPlan> list_conv_plans(const CudnnTarget& target, const ConvPlan
 std::optional<CudnnPlan> find_conv_plan(const CudnnTarget& target, const ConvPlanWish& wish,
                                         const std::string& name);
 
-// What cuDNN can fuse with a convolution. It compiles a kernel for each plan, on the machine with
-// the GPU, in about a second.
+// Operations that cuDNN can fuse with a convolution. It compiles a kernel for each plan, on the
+// machine with the GPU, in about a second.
 enum class ConvFusion : uint8_t {
   statistics,       // y = conv(a, b); sums and squares of y
   relu_statistics,  // y = conv(relu(a * scale + bias), b); sums and squares of y

@@ -1,4 +1,4 @@
-// What a folded convolution reads and writes (folded_conv.h).
+// Inputs and outputs of a folded convolution (folded_conv.h).
 #include "train/cuda/vector.cuh"
 
 namespace stoker::cuda {

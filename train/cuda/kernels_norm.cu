@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) finish_given(NormShape s, NormForwar
   if (c < s.channels) finish_channel(s, a, c, given_statistics(s, a, c));
 }
 
-// What a replica brings to the others.
+// The part of a replica for the others.
 struct OwnStatistics {
   float* own;
   int channels;

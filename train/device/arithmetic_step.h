@@ -70,7 +70,7 @@ STOKER_HOST_DEVICE inline int comes_before(float logit, int k, float label_logit
   return logit > label_logit || (logit == label_logit && k < label) ? 1 : 0;
 }
 
-// What a loss says of one row.
+// The loss of one row.
 struct RowResult {
   float loss = 0;
   float top1 = 0, top5 = 0;  // of a weight of 1; see compute_loss() (train/cpu/head_steps.cc)

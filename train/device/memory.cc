@@ -22,7 +22,7 @@ int64_t logit_bytes(const ExecutionPlan& plan, int rows) {
   return rows * logit_stride(classes) * kFloat;
 }
 
-// What training takes of a batch and computes of it, besides activations.
+// Memory of training for a batch and its results, besides activations.
 void add_batch_pieces(const EngineOptions& options, const GradientLayout& layout,
                       DeviceEngineSizes& sizes) {
   if (options.rows > options.micro_batch_size || options.accumulates) {

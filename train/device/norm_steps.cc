@@ -71,7 +71,7 @@ class NormSteps final : public DeviceSteps {
     }
     if (synced) {
       append_own_sums(builder, use);
-      // What is left is of no use to the parameters.
+      // The rest is of no use to the parameters.
       builder.begin(index_, StepUse::inputs);
       read(builder, use);
       builder.write(use.scratch);

@@ -1,6 +1,6 @@
-// What a device engine runs for one micro-batch: an execution plan and the operations of its steps.
-// It is built once and run many times, with different pointers each time. Owner: DeviceEngine.
-// Threads: the engine's.
+// The program of a device engine for one micro-batch: an execution plan and the operations of its
+// steps. It is built once and run many times, with different pointers each time. Owner:
+// DeviceEngine. Threads: the engine's.
 #pragma once
 
 #include "train/device/ops.h"

@@ -163,7 +163,7 @@ struct LossShape {
   Precision type = Precision::fp32;  // of the gradient
 };
 
-// What a model should answer, and how much each row counts: (rows) each, in device memory.
+// Labels, and the weight of each row: (rows) each, in device memory.
 struct LossRows {
   const int32_t* labels = nullptr;
   const float* weights = nullptr;

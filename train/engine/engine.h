@@ -49,14 +49,15 @@ struct EngineOptions {
   float label_smoothing = 0;
   uint64_t seed = 0;     // of dropout
   bool training = true;  // false: no backward pass, gradients or momenta are allocated
-  // What update() will compute: it decides which states and which scratch memory there are.
+  // The update's formula: it decides which states and which scratch memory there are.
   OptimizerKind optimizer = OptimizerKind::sgd;
   bool clips = false;        // update() may get a clip_norm
   bool accumulates = false;  // a global batch may come in several BatchRows
-  // Of replicas whose batch norms are synchronised (train/collective/norm_exchange.h and
-  // device_norm_exchange.h): where they meet, and which of them this one is. `norms` is for the CPU
-  // engine and must outlive it; `device_norms` is for engines that queue their work, lives as long
-  // as batches come, and goes before the engine. Null: each micro-batch has batch norms of its own.
+  // The exchange of replicas whose batch norms are synchronised (train/collective/norm_exchange.h
+  // and device_norm_exchange.h): where they meet, and which of them this one is. `norms` is for the
+  // CPU engine and must outlive it; `device_norms` is for engines that queue their work, lives as
+  // long as batches come, and goes before the engine. Null: each micro-batch has batch norms of its
+  // own.
   NormExchange* norms = nullptr;
   DeviceNormExchange* device_norms = nullptr;
   int rank = 0;

@@ -19,7 +19,7 @@ struct TensorPrecisions {
   Precision head = Precision::fp32;
 };
 
-// What an engine's kernels read and write in a bf16 net.
+// Types that an engine's kernels read and write in a bf16 net.
 struct PrecisionRules {
   bool convolutions_leave_bf16 = false;
   bool head_takes_bf16 = false;

@@ -1,7 +1,7 @@
-// What an engine does for one micro-batch: a list of steps over numbered buffers of one arena. Each
-// step lists the buffers that it reads and writes; from these the lifetimes of the buffers follow,
-// and the memory planner places them. The engine chooses the kernels of each step: see ProgramOf.
-// Values; one thread.
+// The work of an engine for one micro-batch: a list of steps over numbered buffers of one arena.
+// Each step lists the buffers that it reads and writes; from these the lifetimes of the buffers
+// follow, and the memory planner places them. The engine chooses the kernels of each step: see
+// ProgramOf. Values; one thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace stoker {
 
-// What a step computes; a step whose results nothing needs is left out.
+// The result of a step; a step whose results nothing needs is left out.
 enum class StepUse : uint8_t {
   always,      // forward
   parameters,  // gradients of its node's parameters, or of one of them

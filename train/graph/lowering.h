@@ -17,7 +17,8 @@ constexpr bool reads_output(Activation activation) {
   return activation != Activation::none && activation != Activation::gelu;
 }
 
-// What an engine's kernels can fuse. Every engine's batch norm and addition can include a ReLU.
+// The fusions that an engine's kernels can do. Every engine's batch norm and addition can include a
+// ReLU.
 struct FusionRules {
   bool gelu_in_norm = false;      // a batch norm includes a GELU that is its only reader
   bool residual_in_norm = false;  // a batch norm includes an addition that is its only reader

@@ -99,7 +99,7 @@ class PlanBuilder {
   virtual void concat(int index, const std::vector<int>& parts, int y) = 0;
   // The gradient of one part, whose channels begin at `first`.
   virtual void concat_back(int index, int part, int first, int dy, int dx) = 0;
-  // Of values or of gradients; `to` may be from.
+  // Values or gradients; `to` may be from.
   virtual void dropout(const char* name, int index, int from, int to) = 0;
   virtual void pool(int index, int x, int y) = 0;  // max, average, adaptive average
   virtual void pool_back(int index, int dy, int dx) = 0;

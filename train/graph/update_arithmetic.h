@@ -15,7 +15,7 @@
 
 namespace stoker {
 
-// What an update multiplies the gradients of a tensor by: the first before the weight decay is
+// Factors of a tensor's gradients in an update: the first before the weight decay is
 // added, the second, LARS's trust ratio, after it.
 struct TensorScale {
   float gradient = 0, trust = 1;
@@ -86,7 +86,7 @@ struct FiniteCheck {
 
 namespace stoker::device {
 
-// What decoupled decay leaves of the weights, and the decay that is added to the gradient.
+// The weights' factor under decoupled decay, and the decay that is added to the gradient.
 STOKER_HOST_DEVICE inline float kept_weight(const UpdateRates& rates, const TensorRate& rate) {
   return rates.decoupled ? 1.0f - rate.learning_rate * rate.weight_decay : 1.0f;
 }

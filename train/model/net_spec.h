@@ -30,7 +30,7 @@ enum class OpKind : uint8_t {
   linear,   // (N, C) -> (N, out), output scaled by `scale`; bias optional; a head
 };
 
-// What a net's heads learn.
+// The losses of a net's heads.
 enum class LossKind : uint8_t {
   softmax,  // cross-entropy over the classes
   binary,   // a sigmoid and cross-entropy per output, averaged over the outputs (BCEWithLogitsLoss)

@@ -18,7 +18,7 @@ void require_optimizer(bool ok, const char* field, double value, const char* rul
 
 bool is_share(double value) { return value >= 0 && value < 1; }
 
-// What only this kind of optimizer has.
+// Settings that only this kind of optimizer has.
 std::string own_numbers(const OptimizerSpec& spec) {
   switch (spec.kind) {
     case OptimizerKind::sgd:

@@ -92,7 +92,7 @@ class TrainLoop {
   // Replica 0's.
   RunReport report_;
   CheckpointInfo progress_;
-  // Of every model of the run; in other processes than the first the epoch's totals are right for
+  // For every model of the run; in other processes than the first the epoch's totals are right for
   // their own models only.
   std::vector<ModelProgress> models_;
   int64_t queued_;           // steps given to the engines; progress_.step of them are accounted for

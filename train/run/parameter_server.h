@@ -45,7 +45,7 @@ class ParameterServer {
   void abort() noexcept {
     here_.abort("collective: aborted, because another replica failed");
   }  // makes waiting replicas fail, now or later
-  // Of the weights that this process's replicas pulled. Only for the thread of replica 0.
+  // The weights that this process's replicas pulled. Only for the thread of replica 0.
   const Traffic& traffic() const { return traffic_; }
 
  protected:

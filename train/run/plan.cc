@@ -67,7 +67,7 @@ void add_store_lines(const TrainSetup& setup, std::vector<std::string>& lines) {
       stored->problem.empty() ? "" : "; nothing more is kept: " + printable_name(stored->problem)));
 }
 
-// What a cache of decoded pictures keeps of each of the two feeds.
+// The part of each of the two feeds that a cache of decoded pictures keeps.
 void add_decoded_lines(const TrainSetup& setup, std::vector<std::string>& lines) {
   if (!setup.options.feed.cache) return;
   const auto add = [&](const char* of, const std::string& refusal, const Source& source,
@@ -91,7 +91,7 @@ void add_decoded_lines(const TrainSetup& setup, std::vector<std::string>& lines)
       recipe.eval, setup.eval_options(1).feed);
 }
 
-// What replicas exchange, and how much of it.
+// The exchange of replicas, and its size.
 std::string exchange_line(const TrainSetup& setup) {
   const TrainOptions& options = setup.options;
   const auto mib = [](int64_t bytes) {
@@ -121,8 +121,8 @@ std::string device_note(const TrainSetup& setup) {
   return fmt::format("{}; passes are queued without graphs", way);
 }
 
-// What synchronised batch norms see, and how much replicas exchange for it: the mean and the
-// variance of each channel, and two sums in the backward pass.
+// The samples that synchronised batch norms see, and how much replicas exchange for it: the mean
+// and the variance of each channel, and two sums in the backward pass.
 std::string norm_line(const TrainSetup& setup) {
   const int replicas = synchronised_replicas(setup.options);
   if (replicas == 1) return "batch norm: a single replica has nothing to synchronise with";

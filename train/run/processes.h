@@ -1,4 +1,4 @@
-// What the processes of a run exchange besides gradients: they check that their options agree,
+// Messages between the processes of a run, besides gradients: they check that their options agree,
 // process 0 shares where the run starts, and in every step they report which samples they had. With
 // one process there is no communication. Owner: TrainSetup. Threads: one at a time. Errors:
 // std::invalid_argument naming the processes that differ; std::runtime_error if another process

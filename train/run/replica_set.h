@@ -56,7 +56,7 @@ class ReplicaSet {
   void abort(const std::string& reason) const noexcept;
   // The bytes of this process's replicas together, since the start. Only for replica 0's thread.
   Traffic traffic() const;
-  // What a replica sends and receives in a step: the mean over all replicas of the run.
+  // Bytes that a replica sends and receives in a step: the mean over all replicas of the run.
   Traffic planned_traffic() const { return planned_traffic_; }
   // Returns whether batch norms are synchronised between several devices.
   bool norms_through_host() const { return device_norms_ && device_norms_->through_host(); }

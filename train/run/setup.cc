@@ -191,7 +191,7 @@ void TrainSetup::place_feed() {
   more_steps = progress.step - progress.loader.next_step;
 }
 
-// What counts is the position in the samples: an epoch goes on with those that have not come.
+// The position in the samples counts: an epoch goes on with those that have not come.
 void TrainSetup::go_on_with_another_batch() {
   const Recipe& recipe = options.recipe;
   LoaderState& state = progress.loader;

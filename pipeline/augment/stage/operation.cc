@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-// What a step of a user's operation refers to.
+// A step of a user's operation refers to this.
 struct OwnOperation {
   PixelOperation operation;
   std::string kind_name;

@@ -1,4 +1,4 @@
-// What `pad` and `random_crop` share: sides, and which images a mode of padding works on.
+// Shared by `pad` and `random_crop`: sides, and which images a mode of padding works on.
 #pragma once
 
 #include <cmath>

@@ -16,7 +16,7 @@ struct KeepRatio {
   bool scale_area;
 };
 
-// What height and width are multiplied by, beside the ratio that is kept.
+// Factors of height and width, beside the ratio that is kept.
 struct Stretch {
   double height = 1, width = 1;
 };

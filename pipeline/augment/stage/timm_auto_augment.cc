@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-// What the key's numbers are for: the first of each operation, those of a chain of AugMix, and
+// Uses of the key's numbers: the first of each operation, those of a chain of AugMix, and
 // those of its shares.
 enum TimmDraw : uint32_t {
   kTimmChoice,

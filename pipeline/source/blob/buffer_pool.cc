@@ -14,7 +14,7 @@ namespace {
 // From here on memory is the system's, which gets it back at once. Each piece of it may count
 // against the number of mappings that a process may have (65,530), so small buffers are malloc()'s.
 constexpr size_t kMapped = 64 << 10;
-// What malloc() has, and what the system has, comes in multiples of these.
+// Memory of malloc(), and of the system, comes in multiples of these.
 constexpr size_t kCacheLine = 64, kMappedPage = 4096;
 
 size_t capacity_for(size_t size) {

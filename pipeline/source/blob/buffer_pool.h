@@ -1,7 +1,7 @@
 // Memory for samples that come and go: a buffer that was given back is used again for a sample that
 // nearly fills it.
 //
-// What a window holds are thousands of pieces of all lengths, each let go at another time. malloc()
+// A window holds thousands of pieces of all lengths, each let go at another time. malloc()
 // keeps the holes between them, which no plan knows, and new memory costs more than what is written
 // to it: a page fault takes longer than the copy of a page. Here what is in use has at most an
 // eighth of slack, rounded up to lines of 64 bytes or, if large, to pages, and as much lies idle as

@@ -26,7 +26,7 @@ struct Stopped : std::runtime_error {
   Stopped() : std::runtime_error("stopped while the index was made") {}
 };
 
-// What all blobs together have said so far. It is used in the order of the blobs.
+// Facts from all blobs so far. They are used in the order of the blobs.
 class Merged {
  public:
   explicit Merged(const BlobIndexRequest& request) : request_(request) {
@@ -200,7 +200,7 @@ class Builder {
   }
 
  private:
-  // Of tars in a store, which are many rounds each.
+  // For tars in a store, which are many rounds each.
   void send_prefetchers() {
     const BlobLocation& location = *request_.set.location;
     const std::vector<std::string>& names = request_.set.blobs;
@@ -342,7 +342,7 @@ class Builder {
 
   const BlobIndexRequest& request_;
   const std::vector<FileStamp>& stamps_;
-  // Of the thread whose turn it is, and of watch().
+  // State of the thread whose turn it is, and of watch().
   Mutex write_mutex_;
   Merged merged_ GUARDED_BY(write_mutex_);
   BlobIndexWriter& writer_ GUARDED_BY(write_mutex_);

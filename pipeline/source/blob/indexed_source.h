@@ -1,4 +1,4 @@
-// What sources of blobs have in common: labels, names and targets, from the index. How the bytes of
+// Shared by sources of blobs: labels, names and targets, from the index. How the bytes of
 // a sample are read is the derived class's. Threads: const calls from any.
 #pragma once
 

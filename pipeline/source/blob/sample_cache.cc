@@ -19,7 +19,7 @@ constexpr int64_t kSampleSealsAtOnce = 8 << 10;
 
 }  // namespace
 
-// What tells the data set from others, and from its own earlier states.
+// Tells the data set from others, and from its own earlier states.
 struct SampleCache::Identity {
   uint64_t digest = 0;
   int64_t bytes = 0;
@@ -81,7 +81,7 @@ SampleCache::SampleCache(const StoreOptions& options, const StoredSamples& sampl
   sizes_.bytes = identity.bytes;
   sizes_.cache = folder();
   place_samples(options.cache_bytes);
-  // What a larger cache had behind goes: the size is what the disk shall hold.
+  // The rest of a larger cache goes: the size is what the disk shall hold.
   files_.cut(sizes_.cache_samples, sizes_.cache_bytes);
   sizes_.problem = problem();
 }

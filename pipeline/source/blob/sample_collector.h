@@ -18,7 +18,7 @@ namespace stoker {
 
 enum class LabelKind : uint8_t { unknown, none, number, text };
 
-// What is left out of a blob for one reason.
+// Files that are left out of a blob for one reason.
 struct LeftOut {
   int64_t entries = 0;
   std::string first;

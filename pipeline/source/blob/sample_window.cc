@@ -104,7 +104,7 @@ struct SampleWindow::Impl {
   // Those of the queue, by object and offset.
   std::map<std::pair<const StoredObject*, int64_t>, SharedRange> queued GUARDED_BY(mutex);
   int64_t held_bytes GUARDED_BY(mutex) = 0;
-  // Of announced samples that the cache has. They take no memory, but one looks no further ahead
+  // Announced samples that the cache has. They take no memory, but one looks no further ahead
   // because of them.
   int64_t cached_bytes GUARDED_BY(mutex) = 0;
   int64_t taken_bytes GUARDED_BY(mutex) = 0;

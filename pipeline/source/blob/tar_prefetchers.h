@@ -3,7 +3,7 @@
 // tar is cut into parts, and prefetchers look for the first header in each of them, by its magic
 // and its checksum at every 512th byte, and go on from there, many parts at a time.
 //
-// What they read is kept as bytes until the scan comes by, which takes them instead of asking the
+// The bytes that they read are kept until the scan comes by, which takes them instead of asking the
 // store. It reads what it would read without them, from the first byte to the last: a prefetcher
 // that was misled (by a tar in a tar, say) or has met an error costs requests, and changes nothing.
 //
@@ -72,7 +72,7 @@ class TarPrefetchers {
     int64_t piece_bytes = 0;
     CondVar changed;
   };
-  // What has happened in a tar.
+  // Events in a tar.
   struct Progress {
     int64_t scanned = -1;              // the part in which the scan is; prefetchers take later ones
     int64_t found = 0, not_found = 0;  // searches for a first header

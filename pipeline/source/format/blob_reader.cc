@@ -14,10 +14,10 @@ namespace {
 // A jump reads one page. Whoever goes on where the last piece ended gets larger and larger pieces.
 constexpr int64_t kFirstBlobPiece = 4 << 10;
 constexpr int64_t kLargestPiece = 1 << 20;
-// Of a blob behind a network, where a round costs as much as many bytes: of a tar's member, the
+// For a blob behind a network, where a round costs as much as many bytes: of a tar's member, the
 // first piece has the headers before and after a label.
 constexpr int64_t kLargestPieceFromAfar = 2 << 20;
-// What lies so little behind the last piece is read together with what is between.
+// Bytes that lie so little behind the last piece are read together with what is between.
 constexpr int64_t kReadThroughFromAfar = 32 << 10;
 
 }  // namespace

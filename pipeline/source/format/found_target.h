@@ -11,7 +11,7 @@
 namespace stoker {
 
 struct FoundTarget {
-  // What the column becomes if this is the first sample and the user named no type: uint8 for
+  // The column's type if this is the first sample and the user named no type: uint8 for
   // booleans and uint8, int64 for other integers, float32 for numbers with a fraction.
   TargetType type = TargetType::int64;
   std::vector<int64_t> shape{};  // empty: a single number

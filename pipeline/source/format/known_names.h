@@ -9,7 +9,7 @@
 namespace stoker {
 
 inline constexpr std::array<std::string_view, 1> kTrainNames = {"train"};
-// Of several, the first one that exists is the test part.
+// Among several, the first one that exists is the test part.
 inline constexpr std::array<std::string_view, 3> kTestNames = {"test", "val", "validation"};
 
 // Returns the extension in lower case, with its dot; "" if there is none.

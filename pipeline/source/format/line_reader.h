@@ -24,7 +24,7 @@ class LineReader {
   bool next(std::string_view& line);
   // Throws BlobError at the last line: "line 5: REASON".
   [[noreturn]] void fail(const std::string& reason) const;
-  // Of the last line: where it begins in the blob, and its number, from 1.
+  // The last line: where it begins in the blob, and its number, from 1.
   int64_t offset() const { return at_; }
   int64_t number() const { return number_; }
 

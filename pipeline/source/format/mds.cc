@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 
 // ---- Columns
 
-// What a label's value is.
+// The kinds of a label's value.
 enum class ValueKind : uint8_t { signed_bytes, unsigned_bytes, digits, text };
 
 struct LabelEncoding {

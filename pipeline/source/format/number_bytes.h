@@ -30,7 +30,7 @@ enum class NumberForm : uint8_t {
 // Returns the form with one of NumPy's names ("float32").
 std::optional<NumberForm> number_form(std::string_view name);
 int64_t bytes_of(NumberForm form);
-// What a column of such numbers becomes by itself: FoundTarget::type.
+// The type of a column of such numbers by itself: FoundTarget::type.
 TargetType target_type(NumberForm form);
 
 // Appends all numbers in `bytes`, whose count is a multiple of bytes_of(form), and sets the type.

@@ -50,7 +50,7 @@ std::string list_fields(const ParquetFooter& footer) {
   return listed == 0 ? "there are no columns" : "the columns are " + text;
 }
 
-// What the choice of a column needs to know and to say.
+// Input and result of the choice of a column.
 struct ColumnWish {
   const std::string& name;  // "": by itself
   ColumnNames usual;

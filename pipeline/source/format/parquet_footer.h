@@ -71,7 +71,7 @@ struct ParquetFooter {
   int64_t begin = 0;  // offset of the footer
   std::vector<ParquetField> fields;
   std::vector<ParquetRowGroup> row_groups;
-  // What the library `datasets` notes about the columns, as JSON; "" if it is not there.
+  // The notes of the library `datasets` about the columns, as JSON; "" if it is not there.
   std::string huggingface;
 };
 

@@ -16,7 +16,7 @@ class ParquetImages {
   // Takes the place of an image, with nothing else.
   using Found = std::function<void(const FoundSample&)>;
 
-  // Of the row group that begins with row `first_row` of the file.
+  // For the row group that begins with row `first_row` of the file.
   ParquetImages(BlobReader& blob, const ParquetColumn& column, const ParquetChunk& chunk,
                 int64_t first_row);
 

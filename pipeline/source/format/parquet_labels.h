@@ -11,7 +11,7 @@ namespace stoker {
 
 class ParquetLabels {
  public:
-  // Of the row group that has `rows` rows, and begins with row `first_row` of the file. `field` is
+  // For the row group that has `rows` rows, and begins with row `first_row` of the file. `field` is
   // the column's, of integers or text.
   ParquetLabels(BlobReader& blob, const ParquetColumn& column, const ParquetField& field,
                 const ParquetChunk& chunk, int64_t first_row, int64_t rows);

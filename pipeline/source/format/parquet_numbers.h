@@ -46,7 +46,7 @@ class ListShape {
 
 class ParquetNumbers {
  public:
-  // Of the row group that has `rows` rows, and begins with row `first_row` of the file. A list
+  // For the row group that has `rows` rows, and begins with row `first_row` of the file. A list
   // column takes its numbers from `budget`.
   ParquetNumbers(BlobReader& blob, const ParquetColumn& column, const ParquetField& field,
                  const ParquetChunk& chunk, int64_t first_row, int64_t rows, int64_t& budget);

@@ -25,7 +25,7 @@ struct ParquetColumn {
 };
 
 enum class PageKind : uint8_t { dictionary, data_v1, data_v2 };
-// What is read of the format's encodings.
+// The format's encodings that are read.
 enum class PageEncoding : uint8_t { plain, dictionary, runs_of_booleans };
 
 struct ParquetPage {

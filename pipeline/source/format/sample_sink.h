@@ -1,7 +1,7 @@
-// What a format finds in a blob, and who takes it. Values and an interface; each format is a
-// function scan_FORMAT(BlobReader&, const FieldChoice&, SampleSink&) in a header of its own, which
-// calls the sink for each sample in the order of the blob, and throws BlobError for what is wrong
-// with the blob's content.
+// A sample that a format finds in a blob, and who takes it. Values and an interface; each format is
+// a function scan_FORMAT(BlobReader&, const FieldChoice&, SampleSink&) in a header of its own,
+// which calls the sink for each sample in the order of the blob, and throws BlobError for what is
+// wrong with the blob's content.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-// Of places to begin that lie closer together than this, the first is enough.
+// Among places to begin that lie closer together than this, the first is enough.
 constexpr int64_t kPlacesApart = 1 << 10;
 
 struct SnappyElement {

@@ -153,7 +153,7 @@ class TarScan {
   TarTargets targets_;
   KeyList keys_;
   int64_t samples_ = 0;
-  // Of the current key and of the first one, for messages: ".cls, .jpg".
+  // Extensions of the current key and of the first one, for messages: ".cls, .jpg".
   std::string extensions_, first_extensions_;
   // The current key: "" before the first.
   std::string key_;

@@ -59,7 +59,7 @@ std::optional<int64_t> parse_binary(std::string_view text) {
 // bytes of theirs follow.
 bool has_data(char type) { return type < '1' || type > '6'; }
 
-// What a header says its checksum is, and what its bytes give.
+// The checksum that a header states, and the one that its bytes give.
 struct CheckSum {
   std::optional<int64_t> stored;
   int64_t sum = 0;

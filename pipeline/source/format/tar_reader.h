@@ -38,7 +38,7 @@ class TarReader {
   int64_t at() const { return at_; }  // where the next header is
 
  private:
-  // What extended headers said about the member that follows.
+  // Facts from extended headers about the member that follows.
   struct Extension {
     std::optional<std::string> name;
     std::optional<int64_t> size;

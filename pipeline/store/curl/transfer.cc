@@ -228,7 +228,7 @@ void Transfer::end_stalled() {
                     std::to_string(request_.stall_timeout.count()) + " ms";
 }
 
-// What libcurl writes names hosts, ports, files and numbers. Where it has an address in it, there
+// libcurl's text names hosts, ports, files and numbers. Where it has an address in it, there
 // may be a password, too: of a proxy, for example.
 std::string Transfer::problem_of(CURLcode code) const {
   const std::string server(server_of(request_.url));

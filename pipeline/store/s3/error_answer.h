@@ -1,4 +1,4 @@
-// What is wrong according to an answer of S3: its error's XML, and what to do about it. Functions
+// Errors of S3's answers: their error's XML, and what to do about it. Functions
 // of their arguments alone. Threads: any.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the GPUs did in a profiled run: from made-up readings, from a fake driver, and without one.
+// The GPUs in a profiled run: from made-up readings, from a fake driver, and without one.
 #include "tools/profile/gpu_load.h"
 
 #include <dlfcn.h>

@@ -41,7 +41,7 @@ constexpr int64_t block_bytes(GradWire wire, int64_t count) {
   return 4 * count;
 }
 
-// What the stochastic rounding of int8 follows from, besides the place of a value in its buffer.
+// The key of int8's stochastic rounding, besides the place of a value in its buffer.
 struct WireKey {
   uint64_t seed = 0;
   int64_t step = 0;
