@@ -21,7 +21,8 @@ struct FormatEntry {
   BlobFormat format{};
   const char* name;   // "tar"
   const char* files;  // for --help and errors: ".csv, .tsv, .jsonl"
-  // Endings of the files' names. A compressed shard counts as its format, whose parser says what to do.
+  // Endings of the files' names. A compressed shard counts as its format, whose parser says what to
+  // do.
   std::vector<std::string_view> endings;
   // Finds the samples of one file. Throws BlobError for what is wrong with its content.
   void (*scan)(BlobReader& blob, const FieldChoice& fields, SampleSink& out);
