@@ -1,10 +1,20 @@
 #include "pipeline/row/row_filler.h"
 
 #include <new>
+#include <optional>
 
 #include "pipeline/row/loader_options.h"
 
 namespace stoker {
+namespace {
+
+// A sample that is read again, because its part did not do.
+struct WholeSample {
+  SampleBytes bytes;
+  std::vector<uint8_t> buffer;
+};
+
+}  // namespace
 
 RowWorker::RowWorker(const RowFiller& filler)
     : augmenter(filler.worker_augment(), filler.decode()) {
@@ -134,18 +144,18 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
   if (is_kept) worker.augmenter.keep_decoded(cache.form());
   const bool is_part = given.is_decoded() || given.is_in_pieces();
   const bool is_made = is_part && maker_.make_of_part(worker, given, position.epoch, id, note);
-  SampleBytes whole;
-  std::vector<uint8_t> whole_buffer;
+  std::optional<WholeSample> whole;  // a raw row should not pay for it
   if (is_part && !is_made) {
-    whole.seek_index = given.seek_index;
-    whole.status = source_.read(id, whole_buffer, whole.bytes);
+    whole.emplace().bytes.seek_index = given.seek_index;
+    whole->bytes.status = source_.read(id, whole->buffer, whole->bytes.bytes);
   }
-  const SampleBytes& sample = is_part && !is_made ? whole : given;
+  const SampleBytes& sample = whole ? whole->bytes : given;
   const ReadStatus& read = sample.status;
   source_.read_targets(id, read.ok ? sample.bytes : std::span<const uint8_t>{}, worker.targets);
   slab.labels[row] = worker.targets.label;
-  DecodeStatus decoded;
-  if (read.ok && !is_made) decoded = maker_.make(worker, sample, position.epoch, id, note, next);
+  const DecodeStatus decoded = read.ok && !is_made
+                                   ? maker_.make(worker, sample, position.epoch, id, note, next)
+                                   : DecodeStatus{};
   cache.count(is_made && given.is_decoded());
   if (is_kept) {
     if (decoded.ok()) cache.keep(id, given.stamp_to_keep, worker.augmenter.decoded());
@@ -160,7 +170,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
     faults_.substitute(worker, position.epoch, id, note);
   }
   note.counts = slab.weights[row] > 0;
-  maker_.erase(worker, slab, position.epoch, row);
+  if (maker_.has_edits()) maker_.note_erasing(worker, slab, position.epoch, row);
   if (rows_together() == 1) {
     writer_.finish(worker, slab, row);
   } else if (row % 2 == 1) {

@@ -37,11 +37,13 @@ DecodeStatus RowMaker::make(RowWorker& worker, const SampleBytes& sample, int64_
   }
   note.source = raw_size_;
   const bool planar = encoding_ == SampleEncoding::raw_planar;
-  DecodeStatus status;
-  for (size_t view = 0; view < worker.outs.size() && status.ok(); ++view) {
-    status = worker.augmenter.raw_row(
-        sample.bytes, planar, raw_size_, seed, epoch, id, worker.outs[view],
-        view == 0 ? next : std::span<const uint8_t>{}, static_cast<int>(view));
+  const auto make_view = [&](size_t view, std::span<const uint8_t> ahead) {
+    return worker.augmenter.raw_row(sample.bytes, planar, raw_size_, seed, epoch, id,
+                                    worker.outs[view], ahead, static_cast<int>(view));
+  };
+  DecodeStatus status = make_view(0, next);
+  for (size_t view = 1; view < worker.outs.size() && status.ok(); ++view) {
+    status = make_view(view, {});
   }
   return status;
 }
@@ -57,8 +59,7 @@ DecodeStatus RowMaker::make_of_file(RowWorker& worker, const SampleBytes& sample
 }
 
 // The same draws as those of the row's steps.
-void RowMaker::erase(RowWorker& worker, Slab& slab, int64_t epoch, int row) const {
-  if (!edits_.any()) return;
+void RowMaker::note_erasing(RowWorker& worker, Slab& slab, int64_t epoch, int row) const {
   RowEdit& edit = slab.edits[row] = {};
   const RowNote& note = note_of(slab, row);
   if (!edits_.erases || note.pixels_of < 0) return;

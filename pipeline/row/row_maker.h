@@ -34,8 +34,9 @@ class RowMaker {
   // this one, if they are in memory.
   DecodeStatus make(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,
                     RowNote& note, std::span<const uint8_t> next = {}) const;
-  // Notes the erasing that is left to the device.
-  void erase(RowWorker& worker, Slab& slab, int64_t epoch, int row) const;
+  // Whether anything is left to the device: then note_erasing() begins what it is told of a row.
+  bool has_edits() const { return edits_.any(); }
+  void note_erasing(RowWorker& worker, Slab& slab, int64_t epoch, int row) const;
   // Mixes rows `first` and first + 1 with each other, where their positions are partners.
   void mix(RowWorker& worker, Slab& slab, const BatchPosition& position, int first) const;
 
