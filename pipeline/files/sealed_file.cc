@@ -62,6 +62,7 @@ void SealedWriter::finish(uint64_t count, std::string_view table) {
   header_.table_at = end_;
   header_.seal = seal_of_table(header_, table);
   file_.write_at(end_, table);
+  end_ += table.size();
   file_.write_at(0, {reinterpret_cast<const char*>(&header_), sizeof header_});
   file_.finish();
 }
@@ -72,7 +73,7 @@ std::unique_ptr<SealedFile> SealedFile::open(const std::string& path, const Seal
   // Without O_NONBLOCK a pipe would block the reader.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
-    if (errno != ENOENT) problem = std::strerror(errno);
+    if (errno != ENOENT && errno != ENOTDIR) problem = std::strerror(errno);
     return nullptr;
   }
   std::unique_ptr<SealedFile> file(new SealedFile(descriptor));
@@ -93,8 +94,9 @@ std::string SealedFile::load(const SealedKind& kind) {
   if (!read(0, {reinterpret_cast<uint8_t*>(&header_), sizeof header_})) return kDamaged;
   if (!header_.is_of(kind)) {
     const bool is_ours = std::memcmp(header_.magic, kind.magic, sizeof header_.magic) == 0;
-    return is_ours && header_.version < kind.version ? "it is of an older version of stoker"
-                                                     : kDamaged;
+    if (!is_ours || header_.version == kind.version) return kDamaged;
+    return header_.version < kind.version ? "it is of an older version of stoker"
+                                          : "it is of a newer version of stoker, or damaged";
   }
   const auto size = static_cast<uint64_t>(status.st_size);
   if (header_.table_at < sizeof header_ || header_.table_at > size ||

@@ -53,7 +53,8 @@ class SealedWriter {
   SealedWriter(const SealedWriter&) = delete;
   SealedWriter& operator=(const SealedWriter&) = delete;
 
-  uint64_t end() const { return end_ + pending_.size(); }  // where append() writes
+  // Where append() writes; after finish(), the end of the file.
+  uint64_t end() const { return end_ + pending_.size(); }
   void append(const void* data, size_t bytes);
   void read_at(uint64_t offset, std::span<char> bytes);
   void write_at(uint64_t offset, std::string_view bytes);  // into what was appended
