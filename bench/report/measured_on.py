@@ -10,6 +10,7 @@ import datetime
 import json
 import os
 import platform
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -36,6 +37,9 @@ def _cpu():
 
 
 def _commit(folder):
+    if not shutil.which("git"):
+        return ""
+
     def git(*words):
         return subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True).stdout.strip()
 

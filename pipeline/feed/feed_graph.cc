@@ -323,10 +323,10 @@ struct FeedGraph::Impl final : RowExchange::Feed {
 
   void fill_found(const FillTicket& ticket) noexcept {
     Filling& slab = filling_of(ticket);
-    RowWorker& worker = my_slot->worker;
     int done = ticket.rows;
     if (!stopping.load(std::memory_order_relaxed)) {
       try {
+        RowWorker& worker = my_slot->worker;  // the thread that ends the feed has none
         done = exchange ? exchange->fill(ticket, worker, *slab.slab, *this)
                         : fill_rows(ticket, worker);
       } catch (...) {
