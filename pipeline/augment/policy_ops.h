@@ -43,7 +43,7 @@ struct PolicyLimits {
   int posterize_less;     // bits fewer at the largest
 };
 
-// For RandAugment and AutoAugment, of TrivialAugment, and of AugMix.
+// The limits of RandAugment and AutoAugment, of TrivialAugment, and of AugMix.
 inline constexpr PolicyLimits kRandomAugmentLimits{.shear = 0.3,
                                                    .translate = 150.0 / 331.0,
                                                    .translate_shares = true,

@@ -11,8 +11,8 @@ namespace {
 constexpr int64_t kRawBlockBytes = 1 << 20;
 constexpr int kBlocksPerBatch = 8;  // at least, of small rows, so that several threads have work
 constexpr int kFillWaitMs = 20;
-// A sample that another member fetches is left to it for so long. It is behind by more if it has
-// not begun the block by then, and can take the rows from here.
+// A sample that another member fetches is left to it for so long. A member that has not begun the
+// block by then is behind by more, and can take the rows from here.
 constexpr int64_t kYieldMs = 200;
 
 BatchShape shape_of(const Source& source, const AugmentSpec& augment, LoaderOptions options,

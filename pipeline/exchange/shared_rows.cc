@@ -159,8 +159,8 @@ bool SharedRows::has_company(Step step) const {
   return step - options_.first_step < options_.steps || is_near(step);
 }
 
-// Among the members that have yet to come to the step and are not far behind it. Twice the ring's
-// length: a member looks a ring ahead, and others are up to one behind it.
+// Chooses among the members that have yet to come to the step and are not far behind it. Not far is
+// twice the ring's length: a member looks a ring ahead, and others are up to one behind it.
 uint32_t SharedRows::owner_of(const BlockPosition& position) const {
   const auto number = static_cast<uint64_t>(position.step) +
                       static_cast<uint64_t>(position.device) +

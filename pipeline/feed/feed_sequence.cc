@@ -7,7 +7,7 @@ namespace {
 
 // Samples that a cache has are skipped, at most so many batches beyond those that are read now:
 // more is not needed, and all may be there, of a feed without an end.
-constexpr Step kMaxPassedOver = 64;
+constexpr Step kMaxSkipped = 64;
 
 }  // namespace
 
@@ -15,12 +15,12 @@ NextSample FeedSequence::operator()(SampleId& id) {
   const DecodedRows& decoded = filler_.reader().decoded_rows();
   if (decoded.form() == nullptr) return advance(id);
   // Nobody asked while rows were made of what is kept: nothing is fetched that nobody will read.
-  if (shared_ == nullptr && batch_ + kMaxPassedOver < decoded.reached()) {
+  if (shared_ == nullptr && batch_ + kMaxSkipped < decoded.reached()) {
     batch_ = decoded.reached();
     device_ = 0;
     range_ = {};
   }
-  const Step last = std::max(first_, decoded.reached()) + kMaxPassedOver;
+  const Step last = std::max(first_, decoded.reached()) + kMaxSkipped;
   NextSample next = NextSample::found;
   do {
     const Step batch = shared_ != nullptr || range_.rows > 0 ? range_.step : batch_;

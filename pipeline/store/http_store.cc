@@ -21,7 +21,7 @@ std::string query_of(const std::string& url) {
   return question == std::string::npos ? "" : url.substr(question + 1);
 }
 
-// Answers of a redirection's target whose signature has expired.
+// Whether a redirection's target may answer so because its signature has expired.
 bool may_have_expired(int status) { return status == 400 || status == 401 || status == 403; }
 
 }  // namespace

@@ -35,7 +35,7 @@ class BadItemError(Exception):
 
 
 class Asked(NamedTuple):
-    """Checks of every item besides the image."""
+    """Demands on every item besides the image."""
 
     has_labels: bool  # they are known; those of the items are not looked at
     targets: list[Any]  # columns: _target_values.Column

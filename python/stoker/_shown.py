@@ -28,7 +28,7 @@ def adapter_html(adapter: Any, loader: Any) -> str:
 
 
 def _facts(source: _core.Source) -> dict[str, str]:
-    """Does not wait for a list that is still being made."""
+    """Facts about a source, without waiting for a list that is still being made."""
     place = {"at": f"at {source.root}"} if source.root else {}
     if source.is_growing:
         return {"samples": "a list that grows", **place}

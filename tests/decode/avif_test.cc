@@ -376,7 +376,7 @@ struct LongHeader {
   uint32_t points = 1, point = 0, level = 4;
   uint32_t screen_content = 2;  // 2: the frame says it
   bool has_numbers = false, has_order = false;
-  // The frame's size.
+  // Properties of the frame.
   bool is_shown_again = false, is_shown = true, has_another_size = false;
   uint32_t frame_type = 0;
 

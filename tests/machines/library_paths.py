@@ -167,7 +167,7 @@ def names_wanted(paths):
 
 
 def commands(program, pictures):
-    """Opens every library that the program may open."""
+    """Commands that open every library that the program may open."""
     train = ["train", "--data", "shapes", "--model", "airnet-narrow", "--batch", "8", "--micro-batch", "8", "--max-steps", "1"]
     yield [program, "info"]
     yield [program, "make-shapes", "--out", "shapes", "--count", "16", "--test-count", "8"]

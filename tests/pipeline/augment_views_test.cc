@@ -52,7 +52,7 @@ TEST(AugmentViews, TheNeededBoxHasWhatEachOfThemShows) {
       EXPECT_TRUE(needed.y <= y && needed.y + needed.height >= y + height);
     }
   }
-  // The source of a window's pixels; nothing above that.
+  // Only the pixels that a window is made from; nothing above them.
   const Box window = needed_box(resized, {400, 900}, 1, 2, 3, draws);
   EXPECT_GT(window.y,
             280);  // half of the rows that a window of 24 of 90 leaves out, less the filter

@@ -45,7 +45,7 @@ struct MadeColumn {
   int codec = kMadePlain;
   bool packed = true;  // false: pages of version 2 are not, whatever the codec
 
-  // Its faults.
+  // Faults of the file.
   int encoding = -1;       // what the pages say
   int level_encoding = 3;  // what pages of version 1 say
   int repetition_encoding = 3;

@@ -9,7 +9,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCT = ["decode", "staging", "pipeline", "train", "tools", "python"]
 
-# The addition, how many files at most, and the product's name of one that is there.
+# The heading in CONTRIBUTING, how many files at most, the product's names of an example, and the example.
 AUGMENTATION = ("A built-in augmentation", 3, r"\bkTrimBorder\b|trim_border\.cc|def trim_border", {"NAME": "trim_border"})
 SOURCE = ("A source.", 4, r"\bis_cifar_folder\b|cifar_source\.cc", {"NAME": "cifar"})  # Python has a function of its own for it, too
 FORMAT = ("A format of shards", 4, r"\bscan_parquet\b|BlobFormat::parquet|enum class BlobFormat", {"NAME": "parquet"})

@@ -81,7 +81,7 @@ TEST(DeviceCpuTest, TenStepsAreTheCpuEngines) {
   }
 }
 
-// For a residual net, whose masks are kept, and of one with convolutions that sum.
+// For a residual net, whose masks are kept, and for one with convolutions that sum.
 TEST(DeviceCpuTest, SynchronisedReplicasAreTheCpus) {
   const SyncShape shape{2, 2, 4};
   for (const NetSpec& net : {make_net("resnet18", {33, 33}, 10, {{8, 16, 16, 32}}),

@@ -28,7 +28,7 @@ inline NetSpec tiny_net() {
   return net.finish();
 }
 
-// The demands of the suites on an engine; by itself, of a device engine.
+// The demands of the suites on an engine; by default, those on a device engine.
 struct TestedEngine {
   std::vector<Precision> precisions{Precision::fp32, Precision::bf16};
 

@@ -104,7 +104,7 @@ bool find_instructions() { return false; }
 // other are summed at once, and each sum is then moved behind the next lane.
 constexpr size_t kLane = 1024;
 
-// A sum after kLane zero bytes after it: the exclusive or of the entries of its four
+// A sum after kLane more bytes of zero: the exclusive or of the entries of its four
 // bytes, because the checksum is linear.
 using LaneShift = std::array<std::array<uint32_t, 256>, 4>;
 

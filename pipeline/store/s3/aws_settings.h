@@ -1,4 +1,4 @@
-// The settings of the AWS tools, from the environment and by their two files (AWS SDKs and Tools
+// The settings of the AWS tools, from the environment and from their two files (AWS SDKs and Tools
 // Reference Guide, "Shared config and credentials files"): of one profile. Threads: any, while
 // nobody changes the environment.
 #pragma once
