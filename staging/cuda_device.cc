@@ -172,12 +172,13 @@ class CudaStream final : public Stream {
     return error;
   }
 
+  // The waiting ones first: else the next would begin when the running one ends.
   void cancel_calls() {
     for (auto& call : calls_) {
       CallState state = CallState::waiting;
-      if (call->state.compare_exchange_strong(state, CallState::over)) continue;
-      if (state == CallState::running) call->state.wait(CallState::running);
+      if (call->state.compare_exchange_strong(state, CallState::over)) call->function = nullptr;
     }
+    for (auto& call : calls_) call->state.wait(CallState::running);
   }
 
   static bool is_of_the_stream(cudaError_t error) {

@@ -449,16 +449,15 @@ TEST_F(CudaFakeTest, OnlyTheCallThatWasGivenADestroyedStreamFails) {
 TEST_F(CudaFakeTest, NoCallRunsAfterAFailureWasSeen) {
   auto device = make_device("cuda:0");
   auto stream = device->make_stream();
-  std::atomic<bool> begun{false}, failed{false}, over{false}, second{false};
-  stream->call([&] {
+  std::atomic<bool> begun{false}, over{false}, second{false};
+  auto held = std::make_shared<int>(0);
+  stream->call([&, held_by_second = std::weak_ptr(held)] {
     begun = true;
-    wait_until([&] { return failed.load(); });
-    over = true;
+    over = wait_until([&] { return held_by_second.expired(); });
   });
-  stream->call([&] { second = true; });
+  stream->call([&, held = std::move(held)] { second = true; });
   while (!begun) std::this_thread::yield();
   fake_cuda_fail();
-  failed = true;
   EXPECT_THAT(message_of([&] { stream->synchronize(); }), HasSubstr("cudaErrorIllegalAddress"));
   EXPECT_TRUE(over);
   stream.reset();
