@@ -25,7 +25,6 @@
 #include "pipeline/augment/mix.h"
 #include "pipeline/augment/pixel_operation.h"
 #include "pipeline/augment/stage.h"
-#include "pipeline/augment/view.h"
 #include "pipeline/random/random_key.h"
 
 namespace stoker {

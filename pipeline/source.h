@@ -162,9 +162,10 @@ class Source {
   virtual uint64_t labels_digest() const;
   // Here there is nothing but read().
   virtual const SampleStorage& storage() const;
+  // A source whose list is not complete yet may know it before the rest of info().
+  virtual const std::string& root() const { return info().root; }
 
   int64_t size() const { return info().size; }
-  const std::string& root() const { return info().root; }
   const std::vector<std::string>& class_names() const { return info().class_names; }
   SampleEncoding encoding() const { return info().encoding; }
   Size raw_size() const { return info().raw_size; }

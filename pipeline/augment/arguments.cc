@@ -149,7 +149,7 @@ Arguments::Arguments(const StageType& type, const StageText& text)
 
 void Arguments::set(const Parameter& parameter, const ArgumentText& text, Setting& setting) const {
   const ArgumentKind kind = parameter.kind;
-  // Stages are put there by who makes the list (stages.cc).
+  // Stages are put there by who makes the list (stage_list.cc).
   if (kind == ArgumentKind::stages) return;
   const auto refuse_with = [&](const std::string& rule) {
     refuse_argument(*type_, parameter.name, shown(text), rule);

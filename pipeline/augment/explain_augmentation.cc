@@ -1,6 +1,6 @@
 #include "pipeline/augment.h"
-#include "pipeline/augment/core_steps.h"
 #include "pipeline/augment/erasing.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/program.h"
 #include "pipeline/augment/stages.h"
 

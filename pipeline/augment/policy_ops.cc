@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "decode/pixel/warp_matrix.h"
-#include "pipeline/augment/colour_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 
 namespace stoker {
 namespace {

@@ -2,8 +2,8 @@
 // _auto_augment.py), with the numbers that it computes in 32-bit floats.
 #pragma once
 
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stage.h"
-#include "pipeline/augment/warp_steps.h"
 
 namespace stoker {
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "decode/pixel/colour.h"
-#include "pipeline/augment/core_steps.h"
-#include "pipeline/augment/mix_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 
 namespace stoker {
 namespace {

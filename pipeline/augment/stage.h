@@ -1,6 +1,6 @@
 // A stage of an augmentation: a name, parameters, and a function that draws what is done to one
 // sample. A list of stages is what users write (grammar.h). Each stage is one file in stage/, and
-// one line of stages.cc.
+// one line of stages.h.
 //
 // Values that are never changed after construction. Threads: drawing from any. Errors:
 // std::invalid_argument that names the stage, the argument and its value.
@@ -177,5 +177,11 @@ Arguments read_arguments(const StageType& type, const StageText& text);
 std::span<const StageType* const> all_stages();
 // Null: there is none.
 const StageType* find_stage(std::string_view name);
+
+// One view of a sample: the stages that make a row of it.
+struct AugmentView {
+  Size output = {};    // pixels of every row; {}: as the first view's
+  StageList stages{};  // the last image has the output's size
+};
 
 }  // namespace stoker

@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <array>
 #include <map>
 #include <stdexcept>
 
 #include "pipeline/augment/stage.h"
+#include "pipeline/augment/stages.h"
 #include "pipeline/files/digest.h"
 
 namespace stoker {
@@ -151,6 +154,24 @@ std::string StageList::identity() const {
   std::string text;
   for (const Stage& stage : stages_) append_stage(stage.identity(), text);
   return text;
+}
+
+namespace {
+
+constexpr auto pointers_to(const auto&... types) { return std::array{&types...}; }
+
+}  // namespace
+
+std::span<const StageType* const> all_stages() {
+  static constexpr auto kAll = pointers_to(STOKER_STAGES);
+  return kAll;
+}
+
+const StageType* find_stage(std::string_view name) {
+  const auto all = all_stages();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const StageType* type) { return type->name == name; });
+  return found == all.end() ? nullptr : *found;
 }
 
 }  // namespace stoker

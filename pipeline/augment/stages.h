@@ -4,7 +4,6 @@
 #include "pipeline/augment/mix.h"
 #include "pipeline/augment/pixel_operation.h"
 #include "pipeline/augment/stage.h"
-#include "pipeline/augment/view.h"
 
 namespace stoker {
 

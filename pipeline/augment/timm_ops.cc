@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipeline/augment/colour_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stage/pillow_blur.h"
 
 namespace stoker {

@@ -2,8 +2,8 @@
 // timm/data/auto_augment.py (NAME_TO_OP, LEVEL_TO_ARG). Pixels are those of its calls of Pillow.
 #pragma once
 
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stage.h"
-#include "pipeline/augment/warp_steps.h"
 
 namespace stoker {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/augment/core_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 
 namespace stoker {
 namespace {

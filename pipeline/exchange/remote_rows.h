@@ -1,23 +1,11 @@
 // The rows of a feed that other machines fill. Whoever carries rows (Ray: python/stoker/ray.py)
 // claims them here, has a RemoteFiller fill them, and delivers the bytes, which are copied once,
-// into the feed's slab. The feed's own workers take rows from the near end of the ring's window,
-// claims are from its far end:
+// into the feed's slab. README.md says when rows are offered, and how many.
 //
 //   driver: put(step) -> rows that nobody has begun -> turn()       first rows: the own workers
 //                                 ^                 -> claim()      last rows: outside
 //                                 |                        |
 //                                 +---- give_up() ---------+-> deliver() -> slab
-//
-// Rows are a pure function of their place, so nothing is lost with a claim that is given up: its
-// rows go to another claim or to the own workers, and a delivery that comes after that is refused.
-// Design decisions:
-// - The own cores come first. Rows are offered only while fewer than half of the window's batches
-//   are complete, which is where a consumer that is faster than the own workers leaves it; and only
-//   those that the own workers would not begin within a round (claim to delivery), as both were
-//   measured.
-// - A claim is as large as lets all claims together be about half of the window's share of the
-//   others, so that a round stays short beside the window.
-// - The own workers do again what is late, but only when they have nothing else to do.
 //
 // Owner: shared by the Loader and whoever carries rows; it may outlive the Loader, and then has
 // ended. Threads: any. Errors: deliver() throws std::invalid_argument for bytes that do not belong

@@ -6,24 +6,9 @@
 //          -> busy: another member is at it; other blocks first, then look() again
 //          -> alone: decode them, for oneself
 //
-// Where samples are fetched before they are read (yield_ms), members share out who fetches which
-// block: each is one member's (is_for_this()). The others leave it to that one for `yield_ms`.
-//
-// Nobody leads, and nobody waits for long:
-// - **A dead or stopped owner's block is taken over** at once, a late one's after `patience_ms`, by
-//   a new word. Its give() then fails, because that compares the word.
-// - **A late owner may still write into a block that is another's by then.** So rows are decoded in
-//   the member's own memory, and copied here at the end; whoever reads them copies them too, and
-//   compares the copy with the owner's seal, which is a digest of the rows and of the word. Rows
-//   that are not whole are decoded again.
-// - **Older steps are written over** by whoever is first. A member that is further behind than the
-//   ring is long finds later steps there, and decodes alone until it has caught up. So who is ahead
-//   waits for those that it would leave behind, for a tenth of its time at most
-//   (wait_for_others()): members of about one speed stay in step, and a slow one is let go.
-// - A member gives rows only while another one is in reach (at most the ring's length from it), and
-//   in its first steps, for members that start a little later. Alone it pays nothing. Later steps
-//   that no member is near, of a run that has ended, say, count as old ones.
-//
+// Nobody leads, and nobody waits for long: README.md says what becomes of members that die, stop or
+// fall behind. A member gives rows only while another one is in reach (at most the ring's length
+// from it), and in its first steps, for members that start a little later.
 // Owner: SharedFiller. Threads: any; a member looks for each block with one thread at a time.
 // Errors: those of ShareFile, in the constructor.
 #pragma once

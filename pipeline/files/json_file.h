@@ -1,11 +1,14 @@
-// JSON from files, which may hold anything. All reading of JSON files goes through this, so that a
+// JSON, which may hold anything, from files. All reading of JSON files goes through this, so that a
 // file that is damaged, or not what it should be, is named. Threads: any.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "pipeline/files/durable_file.h"
 #include "staging/error_text.h"
@@ -41,6 +44,23 @@ auto read_json_file(const std::string& path, const Use& use) {
   } catch (const std::exception& error) {
     throw std::runtime_error(path + ": " + error_text(error));
   }
+}
+
+// Throws std::runtime_error with the value and the limits if it is no whole number, or one that T
+// cannot hold. (The library's own conversion cuts off what a type cannot hold, and for 1e38 as an
+// int its behaviour is undefined.)
+template <std::integral T, class Json>
+T whole_number(const Json& json) {
+  if (json.is_number_unsigned()) {
+    const auto value = json.template get<uint64_t>();
+    if (std::in_range<T>(value)) return static_cast<T>(value);
+  } else if (json.is_number_integer()) {
+    const auto value = json.template get<int64_t>();
+    if (std::in_range<T>(value)) return static_cast<T>(value);
+  }
+  throw std::runtime_error(json.dump() + " is no whole number from " +
+                           std::to_string(std::numeric_limits<T>::min()) + " to " +
+                           std::to_string(std::numeric_limits<T>::max()));
 }
 
 }  // namespace stoker

@@ -6,7 +6,6 @@
 
 #include "pipeline/files/digest.h"
 #include "pipeline/files/json_file.h"
-#include "pipeline/files/json_number.h"
 
 namespace stoker {
 namespace {

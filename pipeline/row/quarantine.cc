@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "pipeline/source/finding_json.h"
+#include "pipeline/source/sample_checker.h"
 
 namespace stoker {
 namespace {

@@ -1,21 +1,17 @@
-// The seek indexes (decode/jpeg/seek_index.h) of a data set's JPEG files, in one file: the images
-// do not change. By default it is in the cache directory, under a name made from the data set's
-// root; it may be anywhere.
-//
-// A sealed file (pipeline/files/sealed_file.h):
+// The seek indexes (decode/jpeg/seek_index.h) of a data set's JPEG files, in one sealed file
+// (pipeline/files/sealed_file.h): the images do not change. By default it is in the cache
+// directory, under a name made from the data set's root; it may be anywhere.
 //
 //   body     indexes, one after another: the stamp of the sample's file (i64 bytes, i64 time of its
-//            last change in ns), then the index
+//            last change in ns; unknown where the sample is in no file), then the index
 //   table    (count) {u64 XXH3 of the sample's name, u64 offset << 24 | bytes}, sorted
 //
 // A sample is found by its name, so a file made for a whole data set also serves its parts, and
-// samples that were added later have no index. The sums of an index show whether it fits the
-// image's bytes. The stamp shows whether these are still there, for a feed that reads only some of
-// them; it is unknown where the sample is in no file, or where that changed a moment before.
+// samples that were added later have no index.
 //
 // Owner: Loader. Threads: const calls from any. Errors: open() returns the reason; if the file
 // changes while it is read, the seals of its indexes do not hold. Memory: the table, 16 bytes per
-// image; the indexes are read one by one when they are needed.
+// image.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "pipeline/source/blob/local_location.h"
+#include "pipeline/source/blob/blob_location.h"
 
 namespace stoker {
 namespace {

@@ -127,7 +127,7 @@ int GrowingSource::label(SampleId id) const { return impl_->with(id)->label(id);
 
 std::string GrowingSource::name(SampleId id) const { return impl_->with(id)->name(id); }
 
-const std::string& GrowingSource::list_root() const { return impl_->root; }
+const std::string& GrowingSource::root() const { return impl_->root; }
 
 ReadStatus GrowingSource::read(SampleId id, std::vector<uint8_t>& buffer,
                                std::span<const uint8_t>& bytes) const {

@@ -45,9 +45,6 @@ class GrowingSource final : public Source, private SampleStorage {
   // Labels or targets of samples depend on all of them.
   void cannot_grow();
 
-  // The root, which is known before the list is complete. Samples are image files.
-  const std::string& list_root() const;
-
   const SourceInfo& info() const override;
   int label(SampleId id) const override;
   std::string name(SampleId id) const override;
@@ -56,6 +53,8 @@ class GrowingSource final : public Source, private SampleStorage {
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
   uint64_t labels_digest() const override;
   const SampleStorage& storage() const override { return *this; }
+  // Does not wait.
+  const std::string& root() const override;
 
  private:
   bool read_cached(SampleId id, std::vector<uint8_t>& buffer,

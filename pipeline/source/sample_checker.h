@@ -1,8 +1,9 @@
-// Checks a sample: decodes all of it, and reports what is wrong with a bad one. For tools that
-// check every file.
+// Checks a sample: decodes all of it, and reports what is wrong with a bad one, also as JSON. For
+// tools that check every file, and for a run's quarantine file.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,5 +41,14 @@ class SampleChecker {
   ImageDecoder decoder_;
   std::vector<uint8_t> buffer_, pixels_;
 };
+
+// Users see these fields.
+// The fields: sample_id, name, path, label, reason, byte_offset, message.
+nlohmann::ordered_json to_json(const Source& source, const Finding& finding);
+// The fields: reason, files, name, path, message.
+nlohmann::ordered_json to_json(const Source& source, const SourceNote& note);
+// Returns one line, with its newline.
+std::string to_jsonl(const nlohmann::ordered_json& row);
+std::string to_jsonl(const Source& source, const std::vector<Finding>& findings);
 
 }  // namespace stoker

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/store/ask_store.h"
 #include "pipeline/store/object_store.h"
+#include "pipeline/store/retry_policy.h"
 #include "staging/mutex.h"
 
 namespace stoker {

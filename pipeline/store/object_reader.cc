@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "pipeline/store/hedge_rule.h"
-#include "pipeline/store/recent_times.h"
 #include "pipeline/store/request_tuner.h"
 #include "pipeline/store/retry_policy.h"
 #include "staging/mutex.h"

@@ -1,6 +1,15 @@
 // Finds how many requests to have under way, by climbing a hill: it measures the rate of an
-// interval, tries more, and keeps more only if the rate grows with it.
-//
+// interval, tries more, and keeps more only if the rate grows with it. Answers "slow down" make it
+// fewer. A pure function of what it is told, with the time. Owner: ObjectReader. Threads: one at a
+// time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace stoker {
+
 // - The rate is of bytes, and each range counts as kRangeBytes more: so ranges of all sizes have
 //   one measure, in which neither the bandwidth nor the number of requests is forgotten.
 // - An interval lasts several latencies and as many ranges as are wanted under way. It counts only
@@ -11,20 +20,10 @@
 //   over the best of the last kBases intervals before: noise must not look like a gain.
 // - After a trial that failed the number is as before, and the next trial comes after a pause that
 //   doubles each time, up to kLongestPause intervals. So it settles, and still notices a change.
-// - Answers "slow down" halve the number (not more than once in kSameBurst), and then it grows back
-//   by a tenth per kRecovery. A fixed number is lowered so, too. There are no trials meanwhile.
-//   They do so where more than kThrottledShare of the last kAnswers were such: stores say it to
-//   some requests without having too many.
-//
-// A pure function of what it is told, with the time. Owner: ObjectReader. Threads: one at a time.
-#pragma once
-
-#include <chrono>
-#include <cstdint>
-#include <vector>
-
-namespace stoker {
-
+// - Where more than kThrottledShare of the last kAnswers were "slow down" (stores say it to some
+//   requests without having too many), the number is halved, not more than once in kSameBurst, and
+//   then grows back by a tenth per kRecovery. A fixed number is lowered so, too. There are no
+//   trials meanwhile.
 class RequestTuner {
  public:
   using Time = std::chrono::steady_clock::time_point;

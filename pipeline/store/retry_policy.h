@@ -1,9 +1,14 @@
-// When a failed request is tried again. Owner: ObjectReader. Threads: one at a time.
+// When a failed request is tried again: ranges by ObjectReader, which owns a RetryBudget and calls
+// with one thread at a time; what a caller waits for by StoreAsker.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <functional>
+
+#include "pipeline/store/object_store.h"
 
 namespace stoker {
 
@@ -42,6 +47,24 @@ class RetryBudget {
 
   double tokens_ = kTokens;
   Time last_{};
+};
+
+// Makes requests that a caller waits for: lists and what objects there are. Threads: any but the
+// client's.
+class StoreAsker {
+ public:
+  // `tries`: how often a request is tried.
+  StoreAsker(HttpClient& client, int tries) : client_(client), tries_(tries) {}
+
+  // Makes a request, and judges its answer; makes another one until the answer is fine. Throws
+  // StoreError with the judgement's problem.
+  HttpAnswer ask(const std::function<HttpRequest()>& make,
+                 const std::function<Judgement(const HttpAnswer& answer)>& judge) const;
+
+ private:
+  HttpClient& client_;
+  const int tries_;
+  mutable std::atomic<bool> was_answered_ = false;
 };
 
 }  // namespace stoker

@@ -208,11 +208,7 @@ void bind_source(nb::module_& module) {
           "All labels, as a list of int, by sample id. ValueError if they are known only when the "
           "samples are read: see stoker.dataset().")
       .def_prop_ro(
-          "root",
-          [](const Source& source) {
-            const auto* growing = dynamic_cast<const GrowingSource*>(&source);
-            return growing ? growing->list_root() : source.root();
-          },
+          "root", [](const Source& source) { return source.root(); },
           "The folder that names are relative to; '' if none.")
       .def_prop_ro(
           "classes", [](const Source& source) { return complete(source).class_names(); },

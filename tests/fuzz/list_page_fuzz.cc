@@ -4,8 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "pipeline/store/s3/error_answer.h"
-#include "pipeline/store/s3/list_page.h"
+#include "pipeline/store/s3/answers.h"
 #include "pipeline/store/url_text.h"
 
 namespace {

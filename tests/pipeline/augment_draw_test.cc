@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "pipeline/augment.h"
-#include "pipeline/augment/core_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "tests/pipeline/drawn_steps.h"
 
 namespace stoker {

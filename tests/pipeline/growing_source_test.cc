@@ -65,7 +65,7 @@ TEST(GrowingSource, GivesTheFirstSamplesThatAreWantedAndThenTheWhole) {
   source.grow(synthetic(15));
   EXPECT_EQ(more.get()->size(), 15);
   EXPECT_FALSE(source.is_complete());
-  EXPECT_EQ(source.list_root(), "there");
+  EXPECT_EQ(source.root(), "there");
 
   auto size = std::async([&] { return source.size(); });
   auto label = std::async([&] { return source.label(25); });

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pipeline/source/format/parquet.h"
-#include "pipeline/source/format/unpack_zstd.h"
+#include "pipeline/source/format/unpack.h"
 #include "tests/support/collected_samples.h"
 #include "tests/support/parquet_maker.h"
 

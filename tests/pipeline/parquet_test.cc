@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/source/format/unpack.h"
-#include "pipeline/source/format/unpack_zstd.h"
 #include "tests/support/collected_samples.h"
 #include "tests/support/format_maker.h"
 #include "tests/support/parquet_maker.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "pipeline/augment.h"
-#include "pipeline/augment/core_steps.h"
 #include "pipeline/augment/erasing.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "tests/pipeline/drawn_steps.h"
 
 namespace stoker {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/store/hedge_rule.h"
-#include "pipeline/store/recent_times.h"
 
 namespace stoker {
 namespace {

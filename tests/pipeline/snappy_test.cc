@@ -8,7 +8,6 @@
 #include <random>
 
 #include "pipeline/source/format/unpack.h"
-#include "pipeline/source/format/unpack_zstd.h"
 #include "tests/support/collected_samples.h"
 #include "tests/support/parquet_maker.h"
 #include "tests/support/snappy_maker.h"

@@ -1,9 +1,8 @@
 // The XML of S3, and lists in it.
-#include "pipeline/store/s3/list_page.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pipeline/store/s3/answers.h"
 #include "pipeline/store/s3/xml.h"
 
 namespace stoker {

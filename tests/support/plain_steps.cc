@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "pipeline/augment/core_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "tests/support/pillow_reference.h"
 
 namespace stoker {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "pipeline/files/parallel.h"
-#include "pipeline/source/finding_json.h"
 #include "pipeline/source/look_ahead.h"
+#include "pipeline/source/sample_checker.h"
 #include "staging/allowed_cores.h"
 #include "staging/mutex.h"
 #include "tools/command/command.h"

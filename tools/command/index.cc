@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "pipeline/seek_index/file.h"
-#include "pipeline/source/finding_json.h"
+#include "pipeline/source/sample_checker.h"
 #include "pipeline/store/object_store.h"
 #include "staging/allowed_cores.h"
 #include "tools/command/command.h"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "pipeline/files/json_number.h"
+#include "pipeline/files/json_file.h"
 #include "train/checkpoint/checksum.h"
 #include "train/model/recipe_json.h"
 

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "pipeline/files/json_number.h"
+#include "pipeline/files/json_file.h"
 #include "train/model/choices.h"
 
 namespace stoker {

@@ -1,4 +1,4 @@
-#include "pipeline/augment/mix_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/policy_ops.h"
 #include "pipeline/augment/stage/shares.h"
 #include "pipeline/augment/stages.h"

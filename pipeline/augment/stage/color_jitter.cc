@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "pipeline/augment/colour_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stages.h"
 
 namespace stoker {

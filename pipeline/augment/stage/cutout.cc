@@ -1,7 +1,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "pipeline/augment/colour_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stage/rounding.h"
 #include "pipeline/augment/stages.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "pipeline/augment/core_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stage.h"
 
 namespace stoker {

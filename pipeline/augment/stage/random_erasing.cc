@@ -2,9 +2,8 @@
 #include <memory>
 #include <span>
 
-#include "pipeline/augment/colour_steps.h"
-#include "pipeline/augment/core_steps.h"
 #include "pipeline/augment/erasing.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stage/rounding.h"
 #include "pipeline/augment/stages.h"
 

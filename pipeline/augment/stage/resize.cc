@@ -1,4 +1,4 @@
-#include "pipeline/augment/core_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stage/rounding.h"
 #include "pipeline/augment/stages.h"
 

@@ -1,6 +1,6 @@
 #include <string>
 
-#include "pipeline/augment/core_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stage/rounding.h"
 #include "pipeline/augment/stages.h"
 

@@ -1,4 +1,4 @@
-#include "pipeline/augment/colour_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stages.h"
 
 namespace stoker {

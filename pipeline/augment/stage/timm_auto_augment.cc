@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "pipeline/augment/mix_steps.h"
+#include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stage/shares.h"
 #include "pipeline/augment/stages.h"
-#include "pipeline/augment/timm_config.h"
 #include "pipeline/augment/timm_policies.h"
 
 namespace stoker {

@@ -1,19 +1,15 @@
 // The index of a data set in blobs (files that hold many samples): where each sample's bytes are,
-// its label and its name. It is made by index_writer.h and mapped here; a sample costs no memory
-// until it is looked up, and then 24 bytes and its name, in pages that the system may drop again.
+// its label and its name. It is made by index_writer.h and mapped here. A sealed file
+// (pipeline/files/sealed_file.h):
 //
-// A sealed file (pipeline/files/sealed_file.h):
+//   body      segments, each of at most 8,192 samples of one blob: 24 bytes per sample, then the
+//             samples' names, each ended by a NUL, then their targets: for each sample the values
+//             of all columns, one behind the other, without padding
+//   table     blobs, segments, class names, notes, columns of targets (source/record_bytes.h)
 //
-//   body      segments, one after another, each of at most 8,192 samples of one blob: 24 bytes per
-//   sample,
-//             then the samples' names, each ended by a NUL, then their targets: for each sample the
-//             values of all columns, one behind the other, without padding
-//   table     blobs, segments, class names, notes, columns of targets
-//             (pipeline/source/record_bytes.h)
-//
-// Every segment has a seal (XXH3), which is compared when a sample of it is looked up first. So
-// opening takes no longer for more samples, and an index that was damaged on the disk shows. What a
-// forged index says is checked where it is used: nothing outside of the mapping is read.
+// The seal (XXH3) of a segment is compared when a sample of it is looked up first. What a forged
+// index says is checked where it is used: nothing outside of the mapping is read. A sample costs no
+// memory until it is looked up.
 // Owner: BlobSource. Threads: const calls from any.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Where the blobs of a data set are: a folder of this machine (local_location.h), or a prefix in a
+// Where the blobs of a data set are: a folder of this machine (local_location.cc), or a prefix in a
 // store (stored_location.h). Names are relative to its root, with "/" between folders. Owner:
 // shared. Threads: const calls from any. Errors: std::runtime_error with the path and the reason
 // (of a store: StoreError).
@@ -52,5 +52,8 @@ class BlobLocation {
   // Returns the source of the samples that an index of blobs at this location has.
   virtual std::unique_ptr<Source> make_source(std::unique_ptr<BlobIndex> index) const = 0;
 };
+
+// A folder of this machine as the location of blobs. Errors and threads: as BlobLocation.
+std::shared_ptr<const BlobLocation> local_location(const std::string& root);
 
 }  // namespace stoker

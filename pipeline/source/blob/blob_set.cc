@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "pipeline/files/printable_name.h"
-#include "pipeline/source/blob/local_location.h"
+#include "pipeline/source/blob/blob_location.h"
 #include "pipeline/source/blob/stored_location.h"
 #include "pipeline/source/format/known_names.h"
 #include "pipeline/source/format/mds.h"

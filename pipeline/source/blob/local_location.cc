@@ -1,5 +1,3 @@
-#include "pipeline/source/blob/local_location.h"
-
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <stdexcept>
 
 #include "pipeline/source/blob/blob_files.h"
+#include "pipeline/source/blob/blob_location.h"
 #include "pipeline/source/blob/indexed_source.h"
 #include "pipeline/source/file_stamp.h"
 #include "pipeline/source/sample_file.h"
@@ -200,6 +199,18 @@ class LocalLocation final : public BlobLocation {
 
 std::shared_ptr<const BlobLocation> local_location(const std::string& root) {
   return std::make_shared<LocalLocation>(root);
+}
+
+std::string BlobLocation::path_of(const std::string& name) const {
+  if (name.empty()) return root();
+  if (name.starts_with('/')) return name;  // in a list
+  return root() == "/" ? "/" + name : root() + "/" + name;
+}
+
+std::string BlobLocation::read_whole(const std::string& name) const {
+  const std::unique_ptr<BlobReader> blob = open(name);
+  const auto bytes = blob->read(0, blob->size(), "the whole file");
+  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace stoker

@@ -1,17 +1,13 @@
 // Reads the headers of tars in a store before their scans come to them. A scan goes from header to
-// header, and each is a round to the store, because only a header says where the next one is. So a
-// tar is cut into parts, and prefetchers look for the first header in each of them, by its magic
-// and its checksum at every 512th byte, and go on from there, many parts at a time.
-//
-// The bytes that they read are kept until the scan comes by, which takes them instead of asking the
-// store. It reads what it would read without them, from the first byte to the last: a prefetcher
-// that was misled (by a tar in a tar, say) or has met an error costs requests, and changes nothing.
+// header, and each is a round to the store. So a tar is cut into parts, and prefetchers look for
+// the first header in each, by its magic and its checksum at every 512th byte, and go on from
+// there. A scan takes the bytes that they read instead of asking the store, and reads what it would
+// read without them: a prefetcher that was misled costs requests, and changes nothing.
 //
 //   parts of all tars, in order:   | scan passed | scan is here | prefetched ... | not yet taken |
 //
-// A scan waits for a prefetcher in its own part only, and reads parts that no prefetcher has taken
-// by itself. A prefetcher takes a part only while there is memory for all of it, and then never
-// waits for a scan.
+// A scan waits for a prefetcher in its own part only. A prefetcher takes a part only while there is
+// memory for all of it, and then never waits for a scan.
 //
 // Owner: build_index(). Threads: read() and end() of a tar by its scan; stop() from any. Errors: of
 // the scans' own reads.

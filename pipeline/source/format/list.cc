@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "pipeline/source/format/line_reader.h"
-#include "pipeline/source/format/text_numbers.h"
 #include "pipeline/source/format/text_value.h"
 
 namespace stoker {

@@ -1,6 +1,17 @@
-// Finds the samples in a list of paths and labels: CSV (RFC 4180; a byte order mark is dropped),
-// TSV (fields between tabs, no quotes) or JSON lines (an object per line; empty lines are passed
-// over), as the list's name ends: .csv, .tsv, .jsonl or .ndjson.
+// A list of paths and labels: CSV (RFC 4180; a byte order mark is dropped), TSV (fields between
+// tabs, no quotes) or JSON lines (an object per line; empty lines are skipped), as the list's name
+// ends: .csv, .tsv, .jsonl or .ndjson.
+#pragma once
+
+#include "pipeline/source/format/blob_reader.h"
+#include "pipeline/source/format/sample_sink.h"
+
+namespace stoker {
+
+// Finds the samples in a list. Each has BlobStorage::file and the path as it is written, which may
+// be there twice. Throws BlobError, with line and byte, for lines with other fields than the first
+// one, for what can be no path (empty, with NUL, more than 4095 bytes), and for lines of more than
+// 1 MiB. It keeps one line at a time.
 //
 // In CSV and TSV the first line is a header if a target is named, or if one of its fields is
 // FieldChoice::image or ::label, or one of path, file, file_name, filename, filepath, image and
@@ -14,19 +25,7 @@
 // name is dropped, and around a path it stays.
 //
 // A target is a column of the header or a key: in CSV and TSV as read_text_numbers() takes it, in
-// JSON as read_json_numbers() does (text_numbers.h).
-//
-// Each sample has BlobStorage::file and the path as it is written, which may be there twice. Throws
-// BlobError, with line and byte, for lines with other fields than the first one, for what can be no
-// path (empty, with NUL, more than 4095 bytes), and for lines of more than 1 MiB. It keeps one line
-// at a time.
-#pragma once
-
-#include "pipeline/source/format/blob_reader.h"
-#include "pipeline/source/format/sample_sink.h"
-
-namespace stoker {
-
+// JSON as read_json_numbers() does (text_value.h).
 void scan_list(BlobReader& blob, const FieldChoice& fields, SampleSink& out);
 
 }  // namespace stoker

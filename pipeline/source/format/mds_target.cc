@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "pipeline/files/printable_name.h"
-#include "pipeline/source/format/text_numbers.h"
 #include "pipeline/source/format/text_value.h"
 
 namespace stoker {

@@ -1,4 +1,4 @@
-#include "pipeline/source/format/unpack_zstd.h"
+#include "pipeline/source/format/unpack.h"
 
 namespace stoker {
 

@@ -8,10 +8,8 @@
 #include <optional>
 
 #include "pipeline/files/printable_name.h"
+#include "pipeline/source/format/parquet_columns.h"
 #include "pipeline/source/format/parquet_footer.h"
-#include "pipeline/source/format/parquet_images.h"
-#include "pipeline/source/format/parquet_labels.h"
-#include "pipeline/source/format/parquet_numbers.h"
 
 namespace stoker {
 namespace {

@@ -5,7 +5,7 @@
 //            struct with `bytes`
 //   labels   a column of integers or text; by itself label, labels, class, fine_label or cls
 //   targets  columns of numbers, or of lists (also of lists) of them, which are equally long in
-//            all rows; neither nulls nor empty lists (parquet_numbers.h)
+//            all rows; neither nulls nor empty lists (parquet_columns.h)
 // A field is a column's name, or names with dots between them for what is inside a struct. Names of
 // classes come from what `datasets` notes in the file. Pages may be packed with Snappy or ZSTD, and
 // encoded as PLAIN or in a dictionary. What is packed is unpacked during the scan, so a scan of

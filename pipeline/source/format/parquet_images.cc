@@ -1,8 +1,7 @@
-#include "pipeline/source/format/parquet_images.h"
-
 #include "pipeline/source/format/little_endian.h"
+#include "pipeline/source/format/parquet_columns.h"
 #include "pipeline/source/format/snappy.h"
-#include "pipeline/source/format/unpack_zstd.h"
+#include "pipeline/source/format/unpack.h"
 
 namespace stoker {
 namespace {

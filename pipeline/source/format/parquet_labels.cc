@@ -1,6 +1,5 @@
-#include "pipeline/source/format/parquet_labels.h"
-
 #include "pipeline/source/format/little_endian.h"
+#include "pipeline/source/format/parquet_columns.h"
 
 namespace stoker {
 ParquetLabels::ParquetLabels(BlobReader& blob, const ParquetColumn& column,

@@ -1,8 +1,7 @@
-#include "pipeline/source/format/parquet_numbers.h"
-
 #include <bit>
 
 #include "pipeline/source/format/little_endian.h"
+#include "pipeline/source/format/parquet_columns.h"
 
 namespace stoker {
 namespace {

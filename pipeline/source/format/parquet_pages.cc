@@ -8,7 +8,7 @@
 #include "pipeline/source/format/little_endian.h"
 #include "pipeline/source/format/snappy.h"
 #include "pipeline/source/format/thrift_reader.h"
-#include "pipeline/source/format/unpack_zstd.h"
+#include "pipeline/source/format/unpack.h"
 
 namespace stoker {
 namespace {

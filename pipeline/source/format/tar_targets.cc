@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/source/format/npy.h"
-#include "pipeline/source/format/text_numbers.h"
 #include "pipeline/source/format/text_value.h"
 
 namespace stoker {

@@ -1,5 +1,5 @@
-// Text in blobs: names for messages, and values that are written as text or as JSON (labels of tar
-// shards and lists). Functions of their arguments alone. Threads: any.
+// Text in blobs: names for messages, and labels and numbers that are written as text or as JSON.
+// Functions of their arguments alone. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "pipeline/source/format/found_target.h"
 #include "pipeline/source/format/sample_sink.h"
 
 namespace stoker {
@@ -36,5 +37,15 @@ std::string set_text_label(std::string_view text, BlobLabel& label);
 std::string set_json_label(const nlohmann::json& value, BlobLabel& label);
 // Returns a value inside of objects, or null; a dot in `field` goes to an inner object.
 const nlohmann::json* find_json_field(const nlohmann::json& object, const std::string& field);
+
+// The numbers of targets. These return "" or what is wrong ("is empty"), and `out` may then have a
+// part of the numbers.
+
+// A decimal number, or several with spaces or semicolons between them: a single number, or a vector
+// of that many. "nan", "inf" and "-inf" are numbers with a fraction.
+std::string read_text_numbers(std::string_view text, FoundTarget& out);
+
+// A number, or an array of numbers or of arrays that have one shape. true is 1, false is 0.
+std::string read_json_numbers(const nlohmann::json& value, FoundTarget& out);
 
 }  // namespace stoker

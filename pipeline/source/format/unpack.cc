@@ -1,7 +1,6 @@
 #include "pipeline/source/format/unpack.h"
 
 #include "pipeline/source/format/snappy.h"
-#include "pipeline/source/format/unpack_zstd.h"
 
 namespace stoker {
 

@@ -1,10 +1,10 @@
-#include "pipeline/source/format/unpack_zstd.h"
-
 #include <zstd.h>
 
 #include <algorithm>
 #include <memory>
 #include <new>
+
+#include "pipeline/source/format/unpack.h"
 
 namespace stoker {
 namespace {

@@ -11,12 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/store/ask_store.h"
 #include "pipeline/store/object_store.h"
+#include "pipeline/store/retry_policy.h"
+#include "pipeline/store/s3/answers.h"
 #include "pipeline/store/s3/aws_settings.h"
 #include "pipeline/store/s3/credentials.h"
-#include "pipeline/store/s3/error_answer.h"
-#include "pipeline/store/s3/list_page.h"
 #include "pipeline/store/url_text.h"
 #include "staging/mutex.h"
 

@@ -1,9 +1,9 @@
-// The numbers of a target in a Parquet file: one column of numbers or of lists of them, one row
-// group. A list's rows are put together from repetition levels (apache/parquet-format:
-// README.md, "Nested Encoding"). Owner: one scan. Threads: one at a time. Errors: BlobError.
+// The columns of a Parquet file that samples are made of, one row group at a time: images, labels
+// and numbers. Owner: one scan. Threads: one at a time. Errors: BlobError.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -13,6 +13,69 @@
 #include "pipeline/source/format/parquet_pages.h"
 
 namespace stoker {
+
+// Where the images are: one column, whose values are the bytes of images. What is not packed is not
+// read, only the four bytes before each image that are its length; what is packed is unpacked once.
+class ParquetImages {
+ public:
+  // Takes the place of an image, with nothing else.
+  using Found = std::function<void(const FoundSample&)>;
+
+  // For the row group that begins with row `first_row` of the file.
+  ParquetImages(BlobReader& blob, const ParquetColumn& column, const ParquetChunk& chunk,
+                int64_t first_row);
+
+  // Calls found() for each row; throws if there are more than `most_rows`. Returns how many there
+  // were.
+  int64_t scan(int64_t most_rows, const Found& found);
+
+ private:
+  void read_dictionary(const ParquetPage& page);
+  void find_plain(const ParquetPage& page, int64_t first_row, const Found& found);
+  void find_unpacked(const ParquetPage& page, int64_t values_at, const Found& found);
+  void find_packed(const ParquetPage& page, int64_t first_row, const Found& found);
+  void find_in_dictionary(const ParquetPage& page, int64_t first_row, const Found& found);
+
+  BlobReader& blob_;
+  PageReader pages_;
+  const int64_t first_row_;
+  bool has_dictionary_ = false;
+  std::vector<FoundSample> dictionary_;
+};
+
+// One column of integers or text.
+class ParquetLabels {
+ public:
+  // For the row group that has `rows` rows, and begins with row `first_row` of the file. `field` is
+  // the column's, of integers or text.
+  ParquetLabels(BlobReader& blob, const ParquetColumn& column, const ParquetField& field,
+                const ParquetChunk& chunk, int64_t first_row, int64_t rows);
+
+  // Returns the next row's label; a text in it is valid until the next call.
+  BlobLabel next();
+  // Throws if there are more.
+  void expect_end();
+
+ private:
+  bool next_page();
+  void read_dictionary(const ParquetPage& page);
+  BlobLabel read_value();
+  std::span<const uint8_t> take(size_t bytes);
+
+  BlobReader& blob_;
+  PageReader pages_;
+  const ParquetType type_;
+  const bool is_unsigned_;
+  const int64_t first_row_, rows_;
+  int64_t done_ = 0;                          // rows
+  ParquetPage page_;                          // the current one
+  int64_t left_ = 0;                          // values of it
+  std::span<const uint8_t> values_;           // those of it that were not read yet
+  std::optional<DictionaryIndexes> indexes_;  // or those, as places in the dictionary
+  std::vector<uint8_t> dictionary_bytes_;
+  std::vector<BlobLabel> dictionary_;
+  bool has_dictionary_ = false;
+};
 
 // Numbers repeat more than rows do: a mask of zeros, packed. A file may have so many per byte.
 inline constexpr int64_t kMaxNumbersPerByte = 1024;
@@ -44,6 +107,8 @@ class ListShape {
   std::vector<int64_t> shape_;   // 0: no list of this level has ended
 };
 
+// The numbers of a target: one column of numbers or of lists of them. A list's rows are put
+// together from repetition levels (apache/parquet-format: README.md, "Nested Encoding").
 class ParquetNumbers {
  public:
   // For the row group that has `rows` rows, and begins with row `first_row` of the file. A list

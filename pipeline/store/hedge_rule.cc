@@ -1,4 +1,4 @@
-#include "pipeline/store/recent_times.h"
+#include "pipeline/store/hedge_rule.h"
 
 #include <algorithm>
 

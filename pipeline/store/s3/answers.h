@@ -1,10 +1,13 @@
-// Errors of S3's answers: their error's XML, and what to do about it. Functions
-// of their arguments alone. Threads: any.
+// The XML of S3's answers: an error, and what to do about it; a page of a list. Functions of their
+// arguments alone. Threads: any.
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "pipeline/store/http_client.h"
+#include "pipeline/store/object_store.h"
 
 namespace stoker {
 
@@ -21,5 +24,16 @@ S3Error read_s3_error(const HttpAnswer& answer);
 bool is_web_page(const HttpAnswer& answer);
 // Returns what to do about an error with this code, "" if nobody knows.
 std::string advice_for(const S3Error& error);
+
+// One page of a list of objects, as ListObjectsV2 answers (Amazon S3 API Reference).
+struct ListPage {
+  std::vector<StoredObject> objects;
+  std::vector<std::string> folders;  // common prefixes
+  bool is_last = true;
+  std::string next;  // the token of the next page, if it is not the last
+};
+
+// Throws std::runtime_error for what is no such answer.
+ListPage parse_list_page(std::string_view xml);
 
 }  // namespace stoker

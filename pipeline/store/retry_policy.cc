@@ -1,10 +1,8 @@
-#include "pipeline/store/ask_store.h"
+#include "pipeline/store/retry_policy.h"
 
 #include <algorithm>
 #include <random>
 #include <thread>
-
-#include "pipeline/store/retry_policy.h"
 
 namespace stoker {
 namespace {
