@@ -33,16 +33,17 @@ def _table(result, section):
     head = ["", "CPU us/image", "quartiles", "images/s per core", "x stoker fast's time"]
     count = result["machine"]["cores"]
     head += [f"CPU us/image, {count} cores", f"images/s of wall time, {count} cores"] if cores else []
-    head += ["MAE to Pillow", "worst image", "PSNR dB", "crops"]
+    head += ["MAE to Pillow", "worst image", "PSNR dB"]
     rows = []
     for name, participant in kept.items():
         us = spread(micros(participant))
-        row = [participant["title"], _number(us["median"]), f"{_number(us['low'])} to {_number(us['high'])}"]
+        title = participant["title"] + (" (own crops)" if participant["given"] != "boxes" else "")
+        row = [title, _number(us["median"]), f"{_number(us['low'])} to {_number(us['high'])}"]
         row.append(_number(1e6 / us["median"]))
         row.append(f"{ratio(kept, name, 'stoker-fast'):.2f}" if "stoker-fast" in kept else "")
         if cores:
             row += [_number(spread(of(cores[name]))["median"]) if name in cores else "" for of in (micros, all_cores_rates)]
-        rows.append(row + _quality(participant) + ["its own" if participant["given"] != "boxes" else "the plan's"])
+        rows.append(row + _quality(participant))
     return head, rows
 
 
@@ -96,7 +97,7 @@ def _markdown(result):
         lines += ["", f"## {heading}", "", text]
     lines += ["", "## Aims", "", _markdown_table(*aims.table(result))]
     lines += ["", "## Versions", ""]
-    lines += [f"- {title}: {version}" for title, version in _versions(result).items()]
+    lines += [f"- {version}: {'; '.join(titles)}" for version, titles in _versions(result).items()]
     if result["missing"]:
         lines += ["", "## Missing", ""]
         lines += [f"- {result['participants'][n]['title']}: {why}" for n, why in result["missing"].items()]
@@ -104,11 +105,14 @@ def _markdown(result):
 
 
 def _versions(result):
+    """Returns the titles of the participants by the versions that they ran with."""
     versions = {}
     for kept in result["sections"].values():
         for participant in kept.values():
-            if participant["version"]:
-                versions[participant["title"]] = participant["version"]
+            titles = versions.setdefault(participant["version"], [])
+            if participant["title"] not in titles:
+                titles.append(participant["title"])
+    versions.pop("", None)
     return versions
 
 

@@ -144,9 +144,5 @@ def write_report(path, report, text):
 
 def neighbours_text(summary):
     """Returns a sentence for a report."""
-    took = (f"everything but this bench took {summary['share']:.1%} of the cores' time while it measured "
-            f"({summary['worst_share']:.1%} in the worst turn)")
-    if summary["quiet"]:
-        return f"The machine was quiet: {took}."
-    return (f"The machine was not quiet (a quiet one has at most {summary['limit']:.0%}): {took}. Wall time then means little, and "
-            "CPU time is longer than alone.")
+    took = f"others took {summary['share']:.1%} of the cores' time ({summary['worst_share']:.1%} in the worst turn)"
+    return f"The machine was {'quiet' if summary['quiet'] else 'not quiet'}: {took}."
