@@ -95,13 +95,22 @@ def _markdown(result):
     ]
     for heading, text in _sections(result, _markdown_table):
         lines += ["", f"## {heading}", "", text]
-    lines += ["", "## Aims", "", _markdown_table(*aims.table(result))]
+    lines += ["", "## Aims", "", "Measured, with the aim in brackets where there is one.", "", *_aims(result)]
     lines += ["", "## Versions", ""]
     lines += [f"- {version}: {'; '.join(titles)}" for version, titles in _versions(result).items()]
     if result["missing"]:
         lines += ["", "## Missing", ""]
         lines += [f"- {result['participants'][n]['title']}: {why}" for n, why in result["missing"].items()]
     return "\n".join(lines) + "\n"
+
+
+def _aims(result):
+    """Returns a line for everything that has aims."""
+    lines = {}
+    for what, measure, aim, measured, met in aims.table(result)[1]:
+        bracket = f" ({aim}{', **missed**' if met == 'missed' else ''})" if aim else ""
+        lines.setdefault(what, []).append(f"{measure} {measured}{bracket}")
+    return [f"- {what}: {'; '.join(texts)}" for what, texts in lines.items()]
 
 
 def _versions(result):
