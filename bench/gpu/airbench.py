@@ -9,17 +9,14 @@ import argparse
 import contextlib
 import glob
 import hashlib
-import json
 import os
 import sys
 import time
 
+from prepare_data import CLASSES
+from torch_answers import import_torch, say
+
 PIXELS = 3 * 32 * 32
-CLASSES = "airplane automobile bird cat deer dog frog horse ship truck".split()
-
-
-def say(**values):
-    print(json.dumps(values), flush=True)
 
 
 def write_tensors(torch, binaries, out):
@@ -70,11 +67,7 @@ def main():
     parser.add_argument("--data", required=True, help="folder of CIFAR-10's binary files")
     parser.add_argument("--work", required=True, help="folder for its tensors, made if needed")
     args = parser.parse_args()
-    try:
-        import torch
-        import torchvision  # noqa: F401  (said here when it is missing)
-    except ImportError as error:
-        return say(not_run=f"this Python has no PyTorch with torchvision: {error}")
+    torch, _ = import_torch("cpu")  # a GPU is asked for below
     if not glob.glob(os.path.join(args.data, "data_batch_*.bin")):
         return say(not_run=f"{args.data} is not CIFAR-10 in its binary layout")
     write_tensors(torch, args.data, os.path.join(args.work, "cifar10"))

@@ -35,11 +35,14 @@ def run_ours_json(check, words, timeout):
     return json_of(words[0], code, output)
 
 
+def as_words(options):
+    """Returns {"name": value} as words of a command line."""
+    return [word for name, value in options.items() for word in (f"--{name}", str(value))]
+
+
 def program_bench(check, timeout, name, options):
     """Returns the results of `stoker bench NAME` on the device."""
-    words = [check.layout.stoker, "bench", name, "--device", check.device, "--json"]
-    for option, value in options.items():
-        words += [f"--{option}", str(value)]
+    words = [check.layout.stoker, "bench", name, "--device", check.device, "--json", *as_words(options)]
     return run_ours_json(check, words, timeout)["results"]
 
 

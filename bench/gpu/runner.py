@@ -123,7 +123,7 @@ class Output:
         return "".join(self.lines)
 
 
-def run(words, timeout, log, env=None, cwd=None):
+def run(words, timeout, log, env=None):
     """Runs a program; returns (exit code, output, seconds). Raises TimedOut if it takes longer than
     `timeout` seconds, Failed if it cannot be started."""
     log.command(words)
@@ -132,7 +132,7 @@ def run(words, timeout, log, env=None, cwd=None):
     start = time.monotonic()
     try:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env,
-                                   cwd=cwd, start_new_session=True, text=True, errors="replace")
+                                   start_new_session=True, text=True, errors="replace")
     except OSError as error:
         raise Failed(f"{words[0]} cannot be started: {error.strerror}") from None
     output = Output(process.stdout, log)
@@ -169,7 +169,7 @@ class Conversation:
     """A program that prints {"ready": true, ...} and then one JSON object per line that it
     reads."""
 
-    def __init__(self, words, log, env=None, cwd=None):
+    def __init__(self, words, log, env=None):
         log.command(words)
         self.name = next((os.path.basename(w) for w in words if w.endswith(".py")), os.path.basename(words[0]))
         self.log = log
@@ -177,7 +177,7 @@ class Conversation:
         self.process = None
         try:
             self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log.file, env=env,
-                                            cwd=cwd, start_new_session=True, text=True, errors="replace")
+                                            start_new_session=True, text=True, errors="replace")
         except OSError as error:  # the first answer() raises it, like other failures
             self.lines.put(json.dumps({"failed": f"{words[0]} cannot be started: {error.strerror}"}))
             return

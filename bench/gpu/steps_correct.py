@@ -11,7 +11,6 @@ from runner import Failed, NotRun, TimedOut, attempt, json_of, last_words, missi
 
 # How a test program that needs a GPU is known; all of its tests are then run.
 GPU_TESTS = "*Cuda*:*CUDA*:*Cudnn*:*Nccl*:*Gpu*"
-SANITIZER = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer")
 # The loss of the second step is the first that depends on gradients. Later ones say less: both sides add in another order, and a deep
 # net of many batch norms carries that on.
 STEPS = 2
@@ -150,10 +149,16 @@ def collective_tests(check, timeout):
 def sanitizer(check, timeout):
     """compute-sanitizer around the tests of devices, memory and streams."""
     need_gpu(check)
-    tool = next(filter(None, map(shutil.which, SANITIZER)), None)
-    if not tool:
-        raise NotRun("compute-sanitizer is not installed")
+    tool = tool_of_cuda("compute-sanitizer")
     return run_tests(check, timeout, "cuda_device_test", before=[tool, "--tool", "memcheck", "--error-exitcode", "9"])
+
+
+def tool_of_cuda(name):
+    """Returns the path of a program of the CUDA toolkit."""
+    path = shutil.which(name) or shutil.which(f"/usr/local/cuda/bin/{name}")
+    if not path:
+        raise NotRun(f"{name} is not installed")
+    return path
 
 
 def need_gpu(check):

@@ -3,11 +3,10 @@ replicas, the kernel that normalises."""
 import csv
 import os
 import re
-import shutil
 
-from programs import program_bench, run_ours, run_ours_json
-from runner import Failed, NotRun, attempt, last_words
-from steps_correct import need_gpu
+from programs import as_words, program_bench, run_ours, run_ours_json
+from runner import Failed, attempt, last_words
+from steps_correct import need_gpu, tool_of_cuda
 
 PLAIN, PLANS_CACHED = "bf16", "bf16, plans cached"
 # The simplest step goes first: if it fails, the graphs, the plans and bf16 are not the reason.
@@ -21,7 +20,6 @@ FIRST_STEPS = {
 # The limit leaves time for the others if one hangs; the first tuned one compiles and times plans.
 FIRST_STEP_SECONDS = 100
 KEPT_FIGURES = ("images_per_second", "step_ms", "host_us_per_step", "start_seconds", "finite", "loss", "planned_mib")
-NCU = ("ncu", "/usr/local/cuda/bin/ncu")
 # Nsight Compute skips this many launches of a step bench without graphs, because the first steps
 # load kernels, and then profiles about two steps.
 SKIPPED_LAUNCHES, TIMED_LAUNCHES = 1000, 1000
@@ -36,7 +34,7 @@ NAME_LENGTH = 400  # of a kernel in a regular expression; cuDNN's names have tho
 def step_bench(check, timeout, options, words=()):
     """Returns what cuda_step_bench reports of one training step. Raises Failed if the loss is not
     finite."""
-    command = [check.layout.bench("cuda_step_bench"), *(str(w) for pair in options.items() for w in (f"--{pair[0]}", pair[1])), *words]
+    command = [check.layout.bench("cuda_step_bench"), *as_words(options), *words]
     result = run_ours_json(check, command, timeout)
     if not result["finite"]:
         raise Failed("the loss is not finite", {name: result[name] for name in KEPT_FIGURES if name in result})
@@ -64,7 +62,7 @@ def fusions(check, timeout):
     """Lists what cuDNN could fuse with the convolutions of the largest outputs: each fused plan beside
     the same work unfused."""
     need_gpu(check)
-    command = [check.layout.bench("cuda_step_bench"), *(str(w) for pair in check.scale["fusions"].items() for w in (f"--{pair[0]}", pair[1]))]
+    command = [check.layout.bench("cuda_step_bench"), *as_words(check.scale["fusions"])]
     rows = run_ours_json(check, command, timeout)["fusions"]
     return {f"{row['fusion']}, {row['input']} -> {row['output']}, kernel {row['kernel']}": fused_or_not(row) for row in rows}
 
@@ -79,9 +77,7 @@ def ncu(check, timeout):
     """Nsight Compute: the time of every kernel of two steps, then the four slowest kernels of batch
     norm and the five slowest convolutions in detail. Its text is in ncu.txt."""
     need_gpu(check)
-    tool = next(filter(None, map(shutil.which, NCU)), None)
-    if not tool:
-        raise NotRun("ncu is not installed")
+    tool = tool_of_cuda("ncu")
     end = check.clock() + timeout
     bench = [check.layout.bench("cuda_step_bench"), "--model", "resnet50", "--batch", "256", "--no-graphs", "--steps", "3"]
     names = ["--print-kernel-base", "demangled"]

@@ -1,6 +1,7 @@
 """Steps that measure training and decoding: stoker and its peers in turn, on the same machine and files."""
 import glob
 import os
+from contextlib import ExitStack, closing
 
 from peers import HERE, Airbench, Peer, TorchResnet
 from programs import run_ours_json, train
@@ -89,14 +90,11 @@ def beside(check, timeout, modes):
     measures all in turn."""
     folder_of(check, "pictures")
     case, end = check.scale["resnet50"], check.clock() + timeout
-    peers = {name: TorchResnet(check, case, mode) for name, mode in modes.items()}
-    try:
+    with ExitStack() as opened:
+        peers = {name: opened.enter_context(closing(TorchResnet(check, case, mode))) for name, mode in modes.items()}
         for peer in peers.values():
             peer.warm_up(WARM_UP_SHARE * (end - check.clock()))
         return in_turn(check, case, peers, end)
-    finally:
-        for peer in peers.values():
-            peer.close()
 
 
 def resnet50(check, timeout):
@@ -117,13 +115,10 @@ def jpeg(check, timeout):
     for number in range(case["rounds"]):
         for name, feed in (("synthetic", ["--feed", "synthetic"]), ("fed", [])):
             runs.add(f"stoker, {name}", attempt(stoker_resnet, check, case, end - check.clock(), f"{name}{number}", feed))
-    peer = TorchResnet(check, case, extra=["--data", pictures, "--workers", str(min(16, os.cpu_count()))])
-    try:
+    with closing(TorchResnet(check, case, extra=["--data", pictures, "--workers", str(min(16, os.cpu_count()))])) as peer:
         peer.warm_up(end - check.clock())
         for _ in range(case["rounds"]):
             runs.add("PyTorch, DataLoader", attempt(peer.run, end - check.clock()))
-    finally:
-        peer.close()
     return runs.table(rates)
 
 
@@ -132,8 +127,7 @@ def cifar(check, timeout):
     as many seeds as there is time for."""
     case, end, runs = check.scale["cifar"], check.clock() + timeout, Runs()
     data = folder_of(check, "cifar")
-    peer = Airbench(check, data)
-    try:
+    with closing(Airbench(check, data)) as peer:
         first = peer.warm_up(timeout / 2)  # its first run is not timed
         seconds = 0
         for seed in range(check.options.seeds or case["seeds"]):
@@ -145,8 +139,6 @@ def cifar(check, timeout):
             runs.add("stoker", attempt(train, check, f"airnet{seed}", words, end - check.clock(), case["skip_steps"]))
             runs.add("airbench94", attempt(peer.run, seed, end - check.clock()))
             seconds = check.clock() - start
-    finally:
-        peer.close()
     table = runs.table(over_seeds)
     if not missing(first):
         table["airbench94"]["script_sha256"] = first["script_sha256"]
@@ -212,16 +204,13 @@ def decode(check, timeout):
         raise Failed(f"no pictures: {missing(pictures)}")
     cores = len(os.sched_getaffinity(0))
     seconds = case["cpu_ms"] / 1000 / cores  # what stoker's feed takes for a measurement on all cores
-    peer = Peer(check, "torch_decode.py", ["--data", pictures["source"], "--device", "cuda" if check.on_gpu else "cpu", "--batch",
-                                           str(case["batch"]), "--size", str(case["size"])])
-    try:
+    words = ["--data", pictures["source"], "--device", "cuda" if check.on_gpu else "cpu", "--batch", str(case["batch"]), "--size", str(case["size"])]
+    with closing(Peer(check, "torch_decode.py", words)) as peer:
         peer.warm_up(end - check.clock())
         for _ in range(case["rounds"]):
             runs.add(STOKER, attempt(feed, check, end - check.clock(), case, pictures["source"], cores))
             for name, word in ((DECODE, "decode"), (RESIZE, "resize")):
                 runs.add(name, attempt(peer.ask, f"{word} {seconds}", end - check.clock()))
-    finally:
-        peer.close()
     return {name: {**result, "does": WHAT[name]} for name, result in runs.table(rates).items()}
 
 

@@ -7,15 +7,11 @@ antialiased) and stacks the batch. The answer is {"images_per_second": ...}; the
 stdin.
 """
 import argparse
-import json
 import sys
 import time
 
 from prepare_data import pictures_in
-
-
-def say(**values):
-    print(json.dumps(values), flush=True)
+from torch_answers import import_torch, say
 
 
 def batches(encoded, size):
@@ -46,13 +42,7 @@ def main():
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--size", type=int, default=224)
     args = parser.parse_args()
-    try:
-        import torch
-        import torchvision
-    except ImportError as error:
-        return say(not_run=f"this Python has no PyTorch with torchvision: {error}")
-    if args.device != "cpu" and not torch.cuda.is_available():
-        return say(not_run="PyTorch sees no CUDA device")
+    torch, torchvision = import_torch(args.device)
     encoded = []
     for _, path in pictures_in(args.data):
         with open(path, "rb") as file:

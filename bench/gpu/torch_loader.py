@@ -6,12 +6,16 @@ later batches are made. Then images/s of torchvision's ResNet-18 (224 px, bf16, 
 GPU, fed by stoker, and fed by torchvision's ImageFolder and DataLoader, in turn.
 """
 import argparse
-import json
 import os
 import statistics
 import sys
 import time
 import traceback
+from types import SimpleNamespace
+
+import torch_resnet
+from runner import summary
+from torch_answers import import_torch, say
 
 HELD = 2  # batches that are held at once; a loader leases three
 
@@ -111,17 +115,15 @@ def rate(torch, step, batches, warm_up, count, batch):
     return count * batch / (time.perf_counter() - start)
 
 
-def rates(torch, torchvision, stoker, folder, args):
-    from torchvision import datasets, transforms as t
+def rates(torch, torchvision, stoker, args):
     batch, count, warm_up = 256, args.steps, 20
-    source = stoker.folder(folder)
+    source = stoker.folder(args.data)
     step = train_step(torch, torchvision, len(source.classes))
 
-    def resident():
-        images = torch.randn(batch, 3, 224, 224, device="cuda").to(memory_format=torch.channels_last)
-        labels = torch.randint(0, len(source.classes), (batch,), device="cuda")
-        while True:
-            yield images, labels
+    def theirs(data):
+        """As torch_resnet.py is fed: a batch that stays, or a folder by torchvision's ImageFolder and a DataLoader."""
+        return torch_resnet.batches(SimpleNamespace(data=data, size=224, batch=batch, classes=len(source.classes), device="cuda",
+                                                    workers=args.workers), torch)
 
     def ours():
         with stoker.Loader(source, batch_size=batch, size=224, augment=stoker.random_resized_crop() | stoker.flip(), dtype="float32",
@@ -130,22 +132,12 @@ def rates(torch, torchvision, stoker, folder, args):
                 for b in loader:
                     yield torch.from_dlpack(b.images), torch.from_dlpack(b.labels).long()
 
-    def theirs():
-        data = datasets.ImageFolder(folder, t.Compose([t.RandomResizedCrop(224), t.RandomHorizontalFlip(), t.PILToTensor()]))
-        loader = torch.utils.data.DataLoader(data, batch, shuffle=True, num_workers=args.workers, drop_last=True, pin_memory=True)
-        mean = 255 * torch.tensor((0.485, 0.456, 0.406), device="cuda").view(1, 3, 1, 1)
-        deviation = 255 * torch.tensor((0.229, 0.224, 0.225), device="cuda").view(1, 3, 1, 1)
-        for images, labels in loader:
-            images = images.cuda(non_blocking=True).to(memory_format=torch.channels_last)
-            yield (images - mean) / deviation, labels.cuda(non_blocking=True)
-
     found = {"resident": [], "stoker": [], "torchvision": []}
     for _ in range(args.rounds):
-        found["resident"].append(rate(torch, step, resident(), warm_up, count, batch))
+        found["resident"].append(rate(torch, step, theirs(None), warm_up, count, batch))
         found["stoker"].append(rate(torch, step, ours(), warm_up, count, batch))
-        found["torchvision"].append(rate(torch, step, theirs(), warm_up, args.their_steps, batch))
-    return {name: {"median": statistics.median(values), "min": min(values), "max": max(values), "runs": values}
-            for name, values in found.items()}
+        found["torchvision"].append(rate(torch, step, theirs(args.data), warm_up, args.their_steps, batch))
+    return {name: summary(values) for name, values in found.items()}
 
 
 def jax_batches(stoker, source):
@@ -172,19 +164,14 @@ def main():
     parser.add_argument("--their-steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=2)
     args = parser.parse_args()
-    try:
-        import torch
-        import torchvision
-    except ImportError as error:
-        print(json.dumps({"not_run": f"this Python has no PyTorch with torchvision: {error}"}))
-        return 0
+    torch, torchvision = import_torch("cpu")
     import stoker
     torch.backends.cudnn.benchmark = True
     source = stoker.folder(args.data)
     found = {"torch": torch.__version__, "devices": stoker.devices()}
     steps = {"tensors": lambda: same_tensors(torch, stoker, source), "held": lambda: held_batches(torch, stoker, source),
              "adapter": lambda: adapter(torch, torchvision, args.data),
-             "rates": lambda: rates(torch, torchvision, stoker, args.data, args), "jax": lambda: jax_batches(stoker, source)}
+             "rates": lambda: rates(torch, torchvision, stoker, args), "jax": lambda: jax_batches(stoker, source)}
     for name, function in steps.items():
         start = time.monotonic()
         try:
@@ -193,7 +180,7 @@ def main():
             traceback.print_exc()
             found[name] = {"failed": f"{type(error).__name__}: {error}"[:400]}
         found[name]["seconds"] = time.monotonic() - start
-    print(json.dumps(found), flush=True)
+    say(**found)
     return 1 if any("failed" in v for v in found.values() if isinstance(v, dict)) else 0
 
 

@@ -11,15 +11,12 @@ bytes and normalised on the device, which is faster than in the workers.
 ends with stdin.
 """
 import argparse
-import json
 import os
 import shutil
 import sys
 import time
 
-
-def say(**values):
-    print(json.dumps(values), flush=True)
+from torch_answers import import_torch, say
 
 
 def parse():
@@ -51,7 +48,6 @@ def fed_batches(args, torch):
     up to the device."""
     from torch.utils.data import DataLoader
     from torchvision import datasets, transforms
-    need_shared_memory(args)
     dataset = datasets.ImageFolder(args.data, transforms.Compose([
         transforms.RandomResizedCrop(args.size), transforms.RandomHorizontalFlip(), transforms.PILToTensor()]))
     loader = DataLoader(dataset, args.batch, shuffle=True, num_workers=args.workers, drop_last=True,
@@ -127,15 +123,11 @@ def timed(step, count, wait):
 
 def main():
     args = parse()
-    try:
-        import torch
-        import torchvision  # noqa: F401  (said here when it is missing)
-    except ImportError as error:
-        return say(not_run=f"this Python has no PyTorch with torchvision: {error}")
-    if args.device != "cpu" and not torch.cuda.is_available():
-        return say(not_run="PyTorch sees no CUDA device")
+    torch, _ = import_torch(args.device)
     if args.compile != "none" and not hasattr(torch, "compile"):
         return say(not_run=f"torch {torch.__version__} has no torch.compile")
+    if args.data:
+        need_shared_memory(args)
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(1)
     wait = torch.cuda.synchronize if args.device != "cpu" else (lambda: None)
