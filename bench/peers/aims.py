@@ -1,7 +1,6 @@
 """Compares stoker's aims with a result."""
 
-from figures import ratio, samples_per_second, wall_ratio
-from measure import spread
+from figures import ratio, samples_per_second, spread, wall_ratio
 
 # This one of torchvision's two participants does the same work: it returns uint8 samples, without
 # ToTensor and Normalize.

@@ -10,8 +10,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from figures import micros
-from measure import spread
+from figures import micros, spread
 
 OURS, THEIRS, INK, PAPER = "#d1570b", "#8a97a6", "#1f2328", "#ffffff"
 

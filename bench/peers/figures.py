@@ -4,6 +4,14 @@ seconds)]."""
 import statistics
 
 
+def spread(values):
+    """Returns the median and the quartiles."""
+    if len(values) < 2:
+        return {"median": values[0], "low": values[0], "high": values[0]}
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": median, "low": low, "high": high}
+
+
 def micros(participant):
     """Returns the CPU us per image of each turn."""
     return [1e6 * cpu / images for images, cpu, _ in participant["turns"]]

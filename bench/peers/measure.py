@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import select
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -13,9 +12,9 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+from figures import spread
 from measured_on import Neighbours
 
-HERE = Path(__file__).resolve().parent
 START_SECONDS = 900  # a busy machine may take minutes to import a framework
 RUN_SECONDS = 1800
 
@@ -162,14 +161,6 @@ def take_turns(running, rounds, passes, missing, say, neighbours):
                 print(f"  {r.participant.name} failed: {error}", file=sys.stderr)
         say(f"turn {turn} of {rounds}" if turn else "warmed up")
     return {name: measured[1:] for name, measured in turns.items()}
-
-
-def spread(values):
-    """Returns the median and the quartiles."""
-    if len(values) < 2:
-        return {"median": values[0], "low": values[0], "high": values[0]}
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    return {"median": median, "low": low, "high": high}
 
 
 def in_one_table(titles, command_of, rounds, base):

@@ -3,8 +3,7 @@
 import json
 
 import aims
-from figures import all_cores_rates, micros, ratio, samples_per_second
-from measure import spread
+from figures import all_cores_rates, micros, ratio, samples_per_second, spread
 from measured_on import neighbours_text
 
 HEADINGS = {

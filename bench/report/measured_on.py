@@ -125,19 +125,17 @@ class Neighbours:
         return {"share": share, "worst_share": self.worst, "quiet": bool(self.wall) and share <= QUIET_SHARE, "limit": QUIET_SHARE}
 
 
-def provenance(command, machine):
-    """Returns the lines of a report that say how its figures came about. `machine`: of describe(), with Neighbours.summary() as
-    "neighbours" where times were measured."""
-    lines = [f"`{command}`, {machine['cpu']}, {machine['date']}, commit {machine['commit']}."]
-    if "neighbours" in machine:
-        lines.append(neighbours_text(machine["neighbours"]))
-    return lines
+def machine_line(machine):
+    """Returns a line about a machine that was described, and its neighbours."""
+    return (f"{machine['cpu']}, {machine['cores']} cores; {machine['date']}; commit {machine['commit']}. "
+            + neighbours_text(machine["neighbours"]))
 
 
 def write_report(path, report, text):
     """Prints the text; with a path, writes PATH.json and PATH.md, too."""
     print(text)
     if path:
+        Path(path).resolve().parent.mkdir(parents=True, exist_ok=True)
         Path(f"{path}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
         Path(f"{path}.md").write_text(text, encoding="utf-8")
 

@@ -195,6 +195,20 @@ class Neighbours(unittest.TestCase):
         self.assertFalse(measured_on.Neighbours().summary()["quiet"])  # nothing was measured
 
 
+class Chart(unittest.TestCase):
+    def test_needs_nothing_but_matplotlib(self):
+        with tempfile.TemporaryDirectory() as folder:  # it runs in the environment of a peer
+            stand_in = pathlib.Path(folder) / "matplotlib"
+            stand_in.mkdir()
+            (stand_in / "__init__.py").write_text("def use(backend): pass\n")
+            (stand_in / "pyplot.py").write_text("")
+            result = pathlib.Path(folder) / "result.json"
+            result.write_text('{"sections": {}}')
+            done = subprocess.run([sys.executable, ROOT / "bench" / "peers" / "chart.py", result, result], capture_output=True, text=True,
+                                  env={**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"})
+        self.assertEqual((done.returncode, done.stderr), (1, "no train section in the result\n"))
+
+
 class Record(unittest.TestCase):
     def record(self, folder, *commands):
         page = pathlib.Path(folder) / "page.md"

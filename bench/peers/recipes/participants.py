@@ -1,7 +1,7 @@
 """The peers of run: each makes the rows of one recipe from JPEG files in memory, on one thread.
 
 A participant is a class with a `title` and a method `rows(recipe)`, which returns a function that makes all rows of a list of files.
-Recipes are the names in RECIPES. Every library draws for itself, by the same distributions where it has them; a comment says where
+run lists the recipes. Every library draws for itself, by the same distributions where it has them; a comment says where
 it does less, more or other work. What a row is differs as the library wants it: bytes or floats, the channels last or first.
 """
 import io
@@ -21,7 +21,6 @@ from PIL import __version__ as pillow_version
 from torchvision.io import ImageReadMode, decode_jpeg
 from torchvision.transforms import InterpolationMode, v2
 
-RECIPES = ("crop", "randaugment", "simclr", "dino_crops", "dino", "evaluation")
 GLOBAL_SCALE, LOCAL_SCALE = (0.4, 1.0), (0.05, 0.4)
 
 torch.set_num_threads(1)

@@ -70,10 +70,7 @@ def table(args, results):
 def head(args, results):
     command = " ".join(["bench/peers/train/accuracy.py", *measured_on.public_arguments(sys.argv[1:])])
     lines = [f"# {args.model}: accuracy over seeds", f"`{command}`; top-1 in %"]
-    for r in results:
-        m = r["machine"]
-        lines.append(f"- seed {r['seed']}: {m['cpu']}, {m['cores']} cores; {m['date']}; commit {m['commit']}. "
-                     + measured_on.neighbours_text(m["neighbours"]))
+    lines += [f"- seed {r['seed']}: {measured_on.machine_line(r['machine'])}" for r in results]
     return "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:])
 
 
@@ -89,15 +86,8 @@ def main():
     args = parser.parse_args()
     os.makedirs(args.runs, exist_ok=True)
     results = [one_seed(args, seed) for seed in args.seeds]
-    text = table(args, results)
-    print(text)
-    if args.out:
-        os.makedirs(os.path.dirname(os.path.abspath(args.out)), exist_ok=True)
-        with open(args.out + ".json", "w") as file:
-            json.dump({"model": args.model, "data": os.path.basename(os.path.normpath(args.data)), "results": results},
-                      file, indent=1)
-        with open(args.out + ".md", "w") as file:
-            file.write(f"{head(args, results)}\n\n{text}\n")
+    report = {"model": args.model, "data": os.path.basename(os.path.normpath(args.data)), "results": results}
+    measured_on.write_report(args.out, report, f"{head(args, results)}\n\n{table(args, results)}\n")
 
 
 if __name__ == "__main__":

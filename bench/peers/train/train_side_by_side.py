@@ -125,7 +125,6 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--methods", default=",".join(METHODS), help="names of the tables, with commas between them (default: %(default)s)")
     parser.add_argument("--precisions", default="fp32,bf16", help="with commas between them; bf16 needs a CPU that has it (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="one round, airnet fp32 only: a smoke run")
     parser.add_argument("--out", help="write OUT.json and OUT.md")
     args = parser.parse_args()
     args.torch = args.torch or ["/usr/bin/python3"]
@@ -138,25 +137,16 @@ def main():
         parser.error(f"--precisions {','.join(unknown)}: there are {', '.join(AIMS)}")
     if args.rounds < 1:
         parser.error("--rounds is at least 1")
-    if args.quick:
-        args.rounds = 1
     neighbours = measured_on.Neighbours()
     result = {"command": "bench/peers/train/train_side_by_side.py " + " ".join(measured_on.public_arguments(sys.argv[1:])),
               "machine": measured_on.describe(HERE), "rounds": args.rounds, "rows": []}
     for method in methods:
-        for case in CASES[:1] if args.quick else [c for c in CASES if c[3] in precisions]:
+        for case in [c for c in CASES if c[3] in precisions]:
             for row in measure(case, method, args, neighbours):
                 result["rows"].append(row)
                 print(json.dumps(row), file=sys.stderr)
     result["machine"]["neighbours"] = neighbours.summary()
-    print(text_of(result))
-    if args.out:
-        os.makedirs(os.path.dirname(os.path.abspath(args.out)), exist_ok=True)
-        with open(args.out + ".json", "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        with open(args.out + ".md", "w", encoding="utf-8") as file:
-            file.write(text_of(result))
+    measured_on.write_report(args.out, result, text_of(result))
 
 
 if __name__ == "__main__":
