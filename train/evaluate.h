@@ -15,7 +15,8 @@
 
 namespace stoker {
 
-struct EvalResult {
+// Plain numbers: processes send them.
+struct EvalFigures {
   // Shares of `samples` for which fewer than 1 / 5 logits are larger than the label's. With a
   // binary loss: the share of all outputs, and of samples with all of their outputs, that are on
   // the right side of 0.
@@ -25,7 +26,10 @@ struct EvalResult {
   int64_t bad = 0;      // could not be read or decoded: not counted
   double seconds = 0;
   double images_per_second = 0;
-  bool complete = true;                      // false: stopped before the end
+  bool complete = true;  // false: stopped before the end
+};
+
+struct EvalResult : EvalFigures {
   std::optional<DecodedCacheStats> cache{};  // of this process's feed; nullopt: it has none
 };
 

@@ -166,8 +166,7 @@ struct TrainResult {
   std::optional<DecodedCacheStats> cache;  // of this process's feed; nullopt: it has none
   std::string checkpoint;                  // folder of the last one written, or ""
   std::string receipt;                     // path, or ""
-  // As in EpochReport; with the recipe's views. Only in process 0, which knows them all; the others
-  // have the training's loss and accuracy of their own replicas.
+  // As in EpochReport; with the recipe's views.
   std::vector<ReplicaFigures> replicas;
 };
 

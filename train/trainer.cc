@@ -15,8 +15,8 @@ std::function<void(const std::string&)> saver(const TrainSetup& setup) {
   return [&setup](const std::string& runs) {
     int replica = 0;
     for (const Engine* engine : setup.replicas.owners()) {
-      save_checkpoint(setup.independent() ? checkpoint_folder(runs, replica++) : runs,
-                      setup.progress, read_state(*engine, setup.options.recipe), 1);
+      save_checkpoint(checkpoint_folder(runs, replica++), setup.progress,
+                      read_state(*engine, setup.options.recipe), 1);
     }
   };
 }
@@ -52,11 +52,11 @@ TrainResult Trainer::run() {
   impl_->ran = true;
   const bool first = impl_->setup.processes.is_rank0();
   if (first) impl_->observer.on_plan(impl_->setup.plan);
-  if (first && !impl_->setup.resumed_from.empty()) {
-    const size_t others = impl_->setup.resumed_from.size() - 1;
-    impl_->observer.on_message("resumed from " + impl_->setup.resumed_from.front() +
-                               (others > 0 ? " and those of the other replicas" : "") + " after " +
-                               std::to_string(impl_->setup.progress.step) + " steps");
+  const std::vector<RunModel>& models = impl_->setup.models;
+  if (first && !models.front().checkpoint.empty()) {
+    impl_->observer.on_message("resumed from " + models.front().checkpoint +
+                               (models.size() > 1 ? " and those of the other replicas" : "") +
+                               " after " + std::to_string(impl_->setup.progress.step) + " steps");
   }
   const std::unique_ptr<RunLock> lock = std::move(impl_->setup.lock);  // until the loop ends
   return TrainLoop(impl_->setup, impl_->observer, impl_->stop).run();

@@ -1,5 +1,6 @@
 // Tests of replicas that train independently: each is as a run of its own on its share of the
 // samples, is saved and resumed exactly, and is reported.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "pipeline/cache/decoded_cache.h"
 #include "pipeline/sample_order.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/processes_fixture.h"
@@ -458,6 +460,41 @@ TEST_P(IndependentProcesses, AreAsThoseOfOneProcess) {
       EXPECT_EQ(metrics_of(folder.path(), "replica"), metrics_of(one_folder.path(), "replica"));
       EXPECT_EQ(read_whole_file(folder.path() + "/receipt_rows.bin"),
                 read_whole_file(one_folder.path() + "/receipt_rows.bin"));
+    }
+  }
+}
+
+// A folder of pictures, which a cache can keep.
+std::unique_ptr<Source> pictures_in(const TempFolder& folder, int count) {
+  const std::string file = read_whole_file(STOKER_GOLDEN_DIR "/decode/images/gray.jpg");
+  for (int i = 0; i < count; ++i) {
+    folder.write(fmt::format("data/class{}/{}.jpg", i % 2, i), file);
+  }
+  return open_source(folder.path() + "/data", Split::all);
+}
+
+// The figures of models are sent, and what a process says of its own cache is not.
+TEST_P(IndependentProcesses, HaveACacheOfDecodedPicturesEach) {
+  const TempFolder folder;
+  const auto source = pictures_in(folder, 20);
+  ProcessesRun how{.eval = source.get(), .messages = GetParam()};
+  const auto cache_of = [&](size_t rank) {
+    return folder.path() + "/pictures_of_process_" + std::to_string(rank);
+  };
+  how.change = [&](int rank, TrainOptions& options) {
+    options.feed.cache = std::make_shared<DecodedCache>(
+        DecodedCacheOptions{.folder = cache_of(static_cast<size_t>(rank)), .bytes = 1 << 20});
+  };
+  const auto run = run_processes(2, independent_options(1), fake_engines(), *source, how);
+  expect_clean(run);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    const TrainResult& result = run.results[rank];
+    ASSERT_TRUE(result.eval && result.eval->cache);
+    EXPECT_THAT(result.eval->cache->folder, HasSubstr(cache_of(rank)));
+    ASSERT_EQ(result.replicas.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) {  // every process has the figures of all
+      EXPECT_EQ(result.replicas[i].loss, run.results[0].replicas[i].loss);
+      EXPECT_EQ(result.replicas[i].eval->loss, run.results[0].replicas[i].eval->loss);
     }
   }
 }

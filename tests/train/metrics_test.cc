@@ -61,7 +61,7 @@ TEST(MetricsLog, WritesARowPerReport) {
     EpochReport epoch;
     epoch.step = 10;
     epoch.loss = NAN;
-    epoch.eval = EvalResult{.top1 = 0.5, .top5 = 1, .loss = 1.25, .samples = 7};
+    epoch.eval = EvalResult{{.top1 = 0.5, .top5 = 1, .loss = 1.25, .samples = 7}};
     log.add(epoch);
   }
   const auto json = lines(folder.path() + "/metrics.jsonl");

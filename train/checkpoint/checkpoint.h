@@ -45,6 +45,8 @@ struct ModelProgress {
   RunningTotals epoch;
   double best_top1 = 0;
   double last_top1 = -1, last_top5 = -1;  // of the last evaluation; -1: none
+  // Which of how many independent replicas trains it; 0: all replicas of the run do.
+  int replicas = 0, replica = 0;
 };
 
 struct CheckpointInfo : ModelProgress {
@@ -54,8 +56,6 @@ struct CheckpointInfo : ModelProgress {
   int64_t total_steps = 0;
   LoaderState loader;
   int batch = 0;  // global batch that `loader` is of; not stored, because the recipe has it
-  // Which of how many independent replicas this is; 0: of a run with one model.
-  int replicas = 0, replica = 0;
   // The number of replicas whose batch norms were synchronised; 0: TrainOptions::sync_batch_norm
   // was off.
   int norm_replicas = 0;

@@ -69,7 +69,10 @@ ReplicaShape cut_batch(const TrainOptions& options, int processes) {
                   shape.all_replicas,
                   shape.parts > 1 ? fmt::format(" in {} parts (`accumulate`)", shape.parts) : ""));
   shape.rows = static_cast<int>(batch / shares);
-  if (options.reduce == ReduceKind::independent) shape.models = shape.all_replicas;
+  if (options.reduce == ReduceKind::independent) {
+    shape.replica_models = shape.models = shape.all_replicas;
+    shape.local_models = options.replicas;
+  }
   shape.update_batch = batch / shape.models;
   if (on_gpus(options.devices)) {
     shape.micro_batch_size = shape.rows;  // one net per device: batch norm sees all of its rows

@@ -17,8 +17,10 @@ struct ReplicaShape {
   int micro_batch_size = 0;  // `rows` is a multiple of it
   int engine_threads = 1;    // per replica
   int parts = 1;             // of a step, one after the other
-  // Models that the run trains: one, or one per replica if the replicas are independent.
-  int models = 1;
+  // The run trains one model, or `replica_models`: one of each replica, if they are independent.
+  int replica_models = 0;
+  int models = 1;                    // of the run
+  int local_models = 1;              // of each process: the one, or those of its replicas
   int update_batch = 0;              // samples of a step that change the weights of a model
   std::vector<std::string> notes{};  // for the user
 };

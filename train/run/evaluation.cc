@@ -8,19 +8,21 @@
 namespace stoker {
 namespace {
 
-// Every replica has a feed of its own, because each needs all samples.
-std::vector<EvalResult> evaluate_each(const TrainSetup& setup, const EvalOptions& options) {
-  std::vector<EvalResult> own(setup.replicas.size());
+// Every model has a feed of its own, because each needs all samples.
+std::vector<EvalResult> evaluate_own(const TrainSetup& setup, const EvalOptions& options) {
+  const std::vector<Engine*> engines = setup.replicas.engines();
+  const std::vector<Device*> devices = setup.replicas.devices();
+  std::vector<EvalResult> own(static_cast<size_t>(setup.shape.local_models));
+  const size_t count = engines.size() / own.size();
   FirstError error;
   run_threads("evaluating", std::ssize(own), [&](int64_t i) {
     try {
       EvalOptions each = options;
-      // All replicas read the same samples.
-      if (i > 0 || !setup.processes.is_rank0()) each.quarantine_file.clear();
-      const Replica& replica = setup.replicas[i];
-      Engine* const engine = replica.engine.get();
-      Device* const device = replica.device.get();
-      own[i] = evaluate(*setup.eval, {&engine, 1}, {&device, 1}, setup.shape.rows, each);
+      const bool other_reads_them = i > 0 || !(setup.processes.is_rank0() || options.processes);
+      if (other_reads_them) each.quarantine_file.clear();
+      const size_t first = static_cast<size_t>(i) * count;
+      own[i] = evaluate(*setup.eval, std::span(engines).subspan(first, count),
+                        std::span(devices).subspan(first, count), setup.shape.rows, each);
     } catch (...) {
       error.keep_current();
     }
@@ -36,18 +38,20 @@ std::vector<EvalResult> evaluate_models(TrainSetup& setup, int views, const std:
   EvalOptions options = setup.eval_options(views);
   options.stop = &stop;
   options.quarantine_file = quarantine_file;
-  if (setup.independent()) {
-    const std::vector<EvalResult> own = evaluate_each(setup, options);
-    std::vector<EvalResult> all = setup.processes.all_gather(std::span(own));
-    const bool complete = std::ranges::all_of(all, &EvalResult::complete);
-    for (EvalResult& each : all) each.complete = complete;
-    return all;
-  }
   if (const ParameterServer* server = setup.replicas.server()) {
     server->refresh(setup.replicas.engines(), options.averaged);
   }
-  return {evaluate(*setup.eval, setup.replicas.engines(), setup.replicas.devices(),
-                   setup.shape.rows, options)};
+  const std::vector<EvalResult> own = evaluate_own(setup, options);
+  // A process says nothing of its cache to the others.
+  const std::vector<EvalFigures> figures =
+      setup.of_all_models(std::vector<EvalFigures>(own.begin(), own.end()));
+  const bool complete = std::ranges::all_of(figures, &EvalFigures::complete);
+  std::vector<EvalResult> all;
+  for (size_t i = 0; i < figures.size(); ++i) {
+    all.push_back({figures[i], own[i % own.size()].cache});
+    all.back().complete = complete;
+  }
+  return all;
 }
 
 }  // namespace stoker

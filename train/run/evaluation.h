@@ -1,6 +1,6 @@
-// Evaluates what a run trains: one model on all of its devices together, or independent replicas,
-// each by itself on all samples. Every process calls these functions. Threads: one, while no step
-// runs. Errors: what evaluate() throws.
+// Evaluates the models that a run trains: each by itself on all samples, on the devices of all
+// replicas that train it. Every process calls these functions. Threads: one, while no step runs.
+// Errors: what evaluate() throws.
 #pragma once
 
 #include <atomic>

@@ -22,9 +22,9 @@ namespace {
 constexpr size_t kNamedRows = 8;  // in the message of a failed step; all are in failed_step.txt
 constexpr int64_t kReportsPerEpoch = 20;
 
-bool has_samples(const std::vector<ModelProgress>& models) {
-  return std::ranges::any_of(models,
-                             [](const ModelProgress& model) { return model.epoch.weight_sum > 0; });
+bool has_samples(const std::vector<RunModel>& models) {
+  return std::ranges::any_of(
+      models, [](const RunModel& model) { return model.progress.epoch.weight_sum > 0; });
 }
 
 }  // namespace
@@ -38,21 +38,19 @@ TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atom
       first_step_(setup.progress.step),
       gate_(setup.options.replicas),
       parameters_(parameter_table(setup.net)),
-      metrics_left_(setup.replicas.size(), setup.progress.step),
+      metrics_left_(static_cast<size_t>(setup.shape.local_models), setup.progress.step),
       stop_step_(std::numeric_limits<int64_t>::max()),
       report_(setup, observer),
       progress_(setup.progress),
       models_(setup.models),
-      queued_(setup.progress.step),
-      checkpoints_(setup.resumed_from) {
-  checkpoints_.resize(models_.size());
+      queued_(setup.progress.step) {
   const auto rows = static_cast<size_t>(setup.shape.rows) * static_cast<size_t>(setup.shape.parts) *
                     setup.replicas.size();
   for (Trace& trace : traces_) {
     trace.own.ids.resize(rows);
     trace.own.digests.resize(rows);
     trace.waits.resize(setup.replicas.size());
-    if (setup.independent()) trace.own.metrics.resize(setup.replicas.size());
+    trace.metrics.resize(metrics_left_.size());
   }
   progress_.total_steps = setup.total_feed_steps + setup.more_steps;
 }
@@ -180,13 +178,13 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   }
 }
 
-// Leaves an independent replica's metrics of all steps before `steps_done`. It has been given that
-// many updates, and possibly more.
+// Leaves the metrics of a replica's model, if it has one, of all steps before `steps_done`. So many
+// updates were given, and possibly more.
 void TrainLoop::leave_metrics(int rank, int64_t steps_done) {
-  if (!setup_.independent()) return;
-  Engine& engine = *setup_.replicas[rank].engine;
-  for (int64_t& step = metrics_left_[rank]; step < steps_done; ++step) {
-    trace_of(step).own.metrics[rank] = engine.step_metrics_of(step - first_step_);
+  const auto model = static_cast<size_t>(rank);
+  if (model >= metrics_left_.size()) return;
+  for (int64_t& step = metrics_left_[model]; step < steps_done; ++step) {
+    trace_of(step).metrics[model] = setup_.replicas.metrics_of(model, step - first_step_);
   }
 }
 
@@ -242,13 +240,11 @@ void TrainLoop::end_step(int64_t step) {
   const Traffic so_far = setup_.replicas.traffic();
   own.traffic = so_far - traffic_;
   traffic_ = so_far;
+  setup_.processes.send_notes(own);
   const int64_t known = queued_ - setup_.replicas.metrics_lag();
-  if (setup_.independent()) {
-    account_until(known - 1);  // what all replicas had left before this step's barrier
-  } else {
-    setup_.processes.send_notes(own);
-    account_until(ends_epoch(queued_) ? queued_ : known);
-  }
+  leave_metrics(0, known);
+  // Other replicas have left those of their models up to the step before.
+  account_until(setup_.shape.local_models > 1 ? known - 1 : known);
   report_warnings(queued_);
 }
 
@@ -277,34 +273,13 @@ void TrainLoop::take_notes(int64_t step) {
 void TrainLoop::account_until(int64_t steps_done) {
   while (progress_.step < steps_done) {
     const int64_t step = progress_.step;
-    if (setup_.independent()) setup_.processes.send_notes(trace_of(step).own);
     take_notes(step);
-    const std::vector<StepMetrics> metrics = metrics_of(step);
+    const std::vector<StepMetrics> metrics = setup_.of_all_models(trace_of(step).metrics);
     for (size_t model = 0; model < metrics.size(); ++model) {
-      if (!metrics[model].finite) throw_not_finite(step, static_cast<int>(model), metrics[model]);
+      if (!metrics[model].finite) throw_not_finite(step, model, metrics[model]);
     }
     account(step, metrics);
   }
-}
-
-// Returns the metrics of every model of the run. Of independent replicas only process 0 has them
-// all: it alone judges them, so that it can name the samples. For the other processes only their
-// own models have had samples.
-std::vector<StepMetrics> TrainLoop::metrics_of(int64_t step) {
-  if (!setup_.independent()) return {setup_.replicas.metrics_of(step - first_step_)};
-  const Trace& trace = trace_of(step);
-  std::vector<StepMetrics> metrics;
-  for (const StepNotes& notes : trace.all) {
-    metrics.insert(metrics.end(), notes.metrics.begin(), notes.metrics.end());
-  }
-  if (setup_.processes.is_rank0()) return metrics;
-  metrics.resize(models_.size());
-  std::ranges::transform(trace.own.metrics, metrics.begin() + setup_.first_model(),
-                         [](StepMetrics own) {
-                           own.finite = true;
-                           return own;
-                         });
-  return metrics;
 }
 
 bool TrainLoop::ends_epoch(int64_t steps_done) const {
@@ -329,14 +304,14 @@ void TrainLoop::close_epoch(int64_t steps_done) {
   }
   closed_end_ = steps_done >= setup_.end_step;
   result_.replicas = report.replicas;
-  for (ModelProgress& model : models_) model.epoch = {};
+  for (RunModel& model : models_) model.progress.epoch = {};
   report_.begin_epoch();
   epoch_bad_samples_ = bad_samples_;
   save(steps_done);
-  report.checkpoint = checkpoints_.front();
+  report.checkpoint = models_.front().checkpoint;
   for (size_t i = 0; i < report.replicas.size(); ++i) {
-    report.replicas[i].best_top1 = models_[i].best_top1;
-    report.replicas[i].checkpoint = checkpoints_[i];
+    report.replicas[i].best_top1 = models_[i].progress.best_top1;
+    report.replicas[i].checkpoint = models_[i].checkpoint;
   }
   if (setup_.processes.is_rank0()) report_.report_epoch(report);
   report_.start_clock();
@@ -370,9 +345,10 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
     if (!result_.eval->complete) return false;
   }
   for (size_t i = 0; i < models_.size(); ++i) {
-    models_[i].last_top1 = plain[i].top1;
-    models_[i].last_top5 = plain[i].top5;
-    models_[i].best_top1 = std::max(models_[i].best_top1, plain[i].top1);
+    ModelProgress& progress = models_[i].progress;
+    progress.last_top1 = plain[i].top1;
+    progress.last_top5 = plain[i].top5;
+    progress.best_top1 = std::max(progress.best_top1, plain[i].top1);
   }
   for (size_t i = 0; i < report.replicas.size(); ++i) report.replicas[i].eval = plain[i];
   return true;
@@ -383,8 +359,8 @@ void TrainLoop::save(int64_t steps_done) {
   std::vector<float> residuals;
   WireState* const wire = setup_.replicas.collective().wire();
   if (wire && wire->residual_floats() > 0) residuals = wire->residuals();  // of all processes
-  // Independent replicas of other processes send their states.
-  if (!setup_.saves || (setup_.runs.empty() && !setup_.independent())) return;
+  // Other processes send the states of models that process 0 does not have.
+  if (!setup_.saves || (!setup_.processes.is_rank0() && setup_.all_models_here())) return;
   const SpanTimer timer(tracer(), SpanKind::checkpoint, steps_done - 1);
   // The receipt comes first, so that it is never older than the checkpoint.
   if (setup_.receipt) setup_.receipt->save();
@@ -395,34 +371,32 @@ void TrainLoop::save(int64_t steps_done) {
                                        progress_.loader.next_step, feed_step(steps_done)));
   }
   // All are written before old ones are removed, so that there is always a step that all have.
-  for (int model = 0; model < setup_.shape.models; ++model) {
+  for (size_t model = 0; model < models_.size(); ++model) {
     save_model(model, model == 0 ? std::move(residuals) : std::vector<float>());
   }
-  for (const std::string& folder : setup_.runs) {
-    remove_old_checkpoints(folder, steps_done, setup_.options.keep_checkpoints);
+  if (setup_.processes.is_rank0()) {
+    for (const RunModel& model : models_) {
+      remove_old_checkpoints(model.folder, steps_done, setup_.options.keep_checkpoints);
+    }
   }
   report_.start_clock();
 }
 
 // Process 0 writes; the process that trains the model has its state.
-void TrainLoop::save_model(int model, std::vector<float> residuals) {
+void TrainLoop::save_model(size_t model, std::vector<float> residuals) {
+  const std::vector<Engine*> own = setup_.replicas.owners();
+  const auto process = static_cast<int>(model / own.size());
   TrainState state;
-  if (model >= setup_.first_model() && model < setup_.last_model()) {
-    const auto own = static_cast<size_t>(model - setup_.first_model());
-    state = read_state(*setup_.replicas.owners()[own], setup_.options.recipe);
+  if (setup_.all_models_here() || process == setup_.processes.rank()) {
+    state = read_state(*own[model % own.size()], setup_.options.recipe);
   }
   state.residuals = std::move(residuals);
   if (!state.residuals.empty()) state.residual_replicas = setup_.shape.all_replicas;
-  if (setup_.independent()) setup_.processes.share(state, model / setup_.options.replicas);
-  if (setup_.runs.empty()) return;
-  const auto index = static_cast<size_t>(model);
+  if (!setup_.all_models_here()) setup_.processes.share(state, process);
+  if (!setup_.processes.is_rank0()) return;
   CheckpointInfo info = progress_;
-  static_cast<ModelProgress&>(info) = models_[index];
-  if (setup_.independent()) {
-    info.replica = model;
-    info.replicas = setup_.shape.models;
-  }
-  checkpoints_[index] = write_checkpoint(setup_.runs[index], info, state);
+  static_cast<ModelProgress&>(info) = models_[model].progress;
+  models_[model].checkpoint = write_checkpoint(models_[model].folder, info, state);
 }
 
 void TrainLoop::account(int64_t step, const std::vector<StepMetrics>& metrics) {
@@ -470,19 +444,21 @@ void TrainLoop::report_warnings(int64_t steps_done) {
 
 std::string TrainLoop::last_checkpoint_text() const {
   if (!setup_.processes.is_rank0()) return "";
-  const std::string& last = checkpoints_.front();
+  const std::string& last = models_.front().checkpoint;
   return last.empty() ? "; no checkpoint was written" : "; the last good checkpoint is " + last;
 }
 
-void TrainLoop::throw_not_finite(int64_t step, int model, const StepMetrics& metrics) {
+void TrainLoop::throw_not_finite(int64_t step, size_t model, const StepMetrics& metrics) {
   std::vector<std::string> rows;
   for (size_t process = 0; process < trace_of(step).all.size(); ++process) {
     const std::vector<SampleId>& ids = trace_of(step).all[process].ids;
     for (size_t i = 0; i < ids.size(); ++i) {
       const size_t share = i / static_cast<size_t>(setup_.shape.rows);  // as in take_notes()
       const size_t local = setup_.replicas.size();
-      const bool of_model = process * local + share % local == static_cast<size_t>(model);
-      if (setup_.independent() && !of_model) continue;
+      const size_t replica = process * local + share % local;
+      if (replica * models_.size() / static_cast<size_t>(setup_.shape.all_replicas) != model) {
+        continue;
+      }
       rows.push_back(fmt::format("{} {}", ids[i], setup_.train.name(ids[i])));
     }
   }
@@ -498,9 +474,8 @@ void TrainLoop::throw_not_finite(int64_t step, int model, const StepMetrics& met
   throw TrainingFailed(fmt::format(
       "step {}{}: the loss or a gradient{} is not finite (loss sum {} over weight {}); the "
       "weights were not changed by it; {}{}{}",
-      step, late > 0 ? fmt::format(", noticed {} steps later", late) : "",
-      setup_.independent() ? fmt::format(" of replica {}", model) : "", metrics.loss_sum,
-      metrics.weight_sum,
+      step, late > 0 ? fmt::format(", noticed {} steps later", late) : "", models_[model].of,
+      metrics.loss_sum, metrics.weight_sum,
       count > 0 ? fmt::format("its {} samples begin with {}", count, fmt::join(rows, ", "))
                 : "process 0 names its samples",
       where, last_checkpoint_text()));
@@ -523,19 +498,19 @@ void TrainLoop::finish_result() {
     result_.replicas = unfinished.replicas;
   }
   report_.add_rates(result_);
-  for (const ModelProgress& model : models_) {
-    result_.best_top1 = std::max(result_.best_top1, model.best_top1);
+  for (const RunModel& model : models_) {
+    result_.best_top1 = std::max(result_.best_top1, model.progress.best_top1);
   }
   result_.bad_samples = bad_samples_;
   result_.cache = setup_.loader->stats().cache;
-  result_.checkpoint = checkpoints_.front();
-  if (setup_.independent() && setup_.processes.is_rank0()) result_.replicas.resize(models_.size());
+  result_.checkpoint = models_.front().checkpoint;
+  result_.replicas.resize(static_cast<size_t>(setup_.shape.replica_models));
   for (size_t i = 0; i < result_.replicas.size(); ++i) {
     ReplicaFigures& replica = result_.replicas[i];
     replica.eval.reset();
     if (result_.eval) replica.eval = last_evals_[i];
-    replica.best_top1 = models_[i].best_top1;
-    replica.checkpoint = checkpoints_[i];
+    replica.best_top1 = models_[i].progress.best_top1;
+    replica.checkpoint = models_[i].checkpoint;
   }
   if (setup_.receipt) result_.receipt = setup_.options.out + "/receipt.json";
 }

@@ -1,13 +1,13 @@
 // Runs the steps of a run, with one thread per replica; a barrier keeps them at the same step. The
 // thread of replica 0 also counts, reports, saves and communicates with the other processes while
 // the others wait. An engine that queues its work has the metrics of a step some steps later:
-// replica 0 accounts for a step when they are there, and for all steps before the end of an epoch,
-// a checkpoint and the end of the run. Independent replicas have metrics of their own: each leaves
-// them for replica 0, and the notes of a step, which take them along, are sent a step later.
+// replica 0 accounts for a step when those of all models are there, and for all steps before the
+// end of an epoch, a checkpoint and the end of the run.
 //
 // A replica leaves its data of a step for replica 0 in traces_, in the element of that step. It
 // writes them before the step's barrier, and the element is used again only kTraces steps later,
-// when the step has been accounted for.
+// when the step has been accounted for. Model I of a process is that of its replica I, which leaves
+// the metrics: before the barrier of the next step, but for replica 0 itself.
 #pragma once
 
 #include <array>
@@ -37,9 +37,10 @@ class TrainLoop {
   // A step is accounted for at most Engine::kMetricsKept steps after it.
   static constexpr int64_t kTraces = Engine::kMetricsKept + 2;
   struct Trace {
-    StepNotes own;               // of this process; each replica writes its samples
-    std::vector<int64_t> waits;  // of each replica, ns
-    std::vector<StepNotes> all;  // by process; in process 0 only
+    StepNotes own;                     // of this process; each replica writes its samples
+    std::vector<int64_t> waits;        // of each replica, ns
+    std::vector<StepMetrics> metrics;  // of each model of this process
+    std::vector<StepNotes> all;        // by process; in process 0 only
     double learning_rate = 0;
     BatchHeader header;
   };
@@ -60,17 +61,16 @@ class TrainLoop {
   void take_notes(int64_t step);
   void account_until(int64_t steps_done);
   void account(int64_t step, const std::vector<StepMetrics>& metrics);
-  std::vector<StepMetrics> metrics_of(int64_t step);
   void check_bad_samples(const Trace& trace);
   void report_warnings(int64_t steps_done);
   void close_epoch(int64_t steps_done);
   bool evaluate_epoch(int64_t steps_done, EpochReport& report);
   void save(int64_t steps_done);
-  void save_model(int model, std::vector<float> residuals);
+  void save_model(size_t model, std::vector<float> residuals);
   bool checkpoint_due(int64_t steps_done) const;
   bool ends_epoch(int64_t steps_done) const;
   int64_t feed_step(int64_t step) const { return step - setup_.more_steps; }
-  [[noreturn]] void throw_not_finite(int64_t step, int model, const StepMetrics& metrics);
+  [[noreturn]] void throw_not_finite(int64_t step, size_t model, const StepMetrics& metrics);
   std::string last_checkpoint_text() const;
   void finish_result();
 
@@ -92,17 +92,14 @@ class TrainLoop {
   // Replica 0's.
   RunReport report_;
   CheckpointInfo progress_;
-  // For every model of the run; in other processes than the first the epoch's totals are right for
-  // their own models only.
-  std::vector<ModelProgress> models_;
+  std::vector<RunModel> models_;  // of the run
   int64_t queued_;           // steps given to the engines; progress_.step of them are accounted for
   int64_t bad_samples_ = 0;  // of all processes
-  int64_t epoch_bad_samples_ = 0;         // before the epoch
-  Traffic traffic_;                       // of this process, up to the last step
-  std::vector<RowNote> row_notes_;        // of a replica, for the receipt
-  std::vector<std::string> checkpoints_;  // the last one of every model
-  std::vector<EvalResult> last_evals_;    // at the run's end, with the recipe's views, by model
-  bool closed_end_ = false;               // the end's evaluation and report are done
+  int64_t epoch_bad_samples_ = 0;       // before the epoch
+  Traffic traffic_;                     // of this process, up to the last step
+  std::vector<RowNote> row_notes_;      // of a replica, for the receipt
+  std::vector<EvalResult> last_evals_;  // at the run's end, with the recipe's views, by model
+  bool closed_end_ = false;             // the end's evaluation and report are done
   TrainResult result_;
 };
 

@@ -98,7 +98,7 @@ std::string exchange_line(const TrainSetup& setup) {
     return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 20));
   };
   std::string line = fmt::format("exchange: {}", to_string(options.reduce));
-  if (setup.independent()) {
+  if (setup.shape.replica_models > 0) {
     line += fmt::format(
         ", {} train a model each, on their shares of every batch, and send nothing; each is "
         "evaluated on all samples",
@@ -264,7 +264,7 @@ std::string config_text(const TrainSetup& setup) {
   json["sync_batch_norm"] = options.sync_batch_norm;
   const Traffic traffic = setup.replicas.planned_traffic();
   json["reduce"] = to_string(options.reduce);
-  if (setup.independent()) json["models"] = setup.shape.models;
+  if (setup.shape.replica_models > 0) json["models"] = setup.shape.models;
   json["grad_wire"] = to_string(options.grad_wire);
   json["bytes_per_step"] = {{"gradients_sent", traffic.gradients_sent},
                             {"gradients_received", traffic.gradients_received},

@@ -31,7 +31,6 @@ void for_parts(Notes& notes, Copy copy) {
   copy(std::span(&notes.bad_samples, 1));
   copy(std::span(&notes.stop, 1));
   copy(std::span(&notes.traffic, 1));
-  copy(std::span(notes.metrics));
   copy(std::span(notes.ids));
   copy(std::span(notes.digests));
 }
@@ -44,7 +43,7 @@ void pack(const StepNotes& notes, std::vector<std::byte>& bytes) {
   for_parts(notes, [&](auto part) { to = std::ranges::copy(std::as_bytes(part), to).out; });
 }
 
-// REQUIRES: `notes` has as many rows and metrics as those that were packed.
+// REQUIRES: `notes` has as many rows as those that were packed.
 void unpack(std::span<const std::byte> bytes, StepNotes& notes) {
   for_parts(notes, [&](auto part) {
     const auto to = std::as_writable_bytes(part);

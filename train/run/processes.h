@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "pipeline/loader_types.h"
@@ -22,11 +23,10 @@ namespace stoker {
 
 // The notes of a process about one step. Rows are in the order of its replicas.
 struct StepNotes {
-  int64_t wait_ns = 0;               // longest wait of a replica for its batch
-  int64_t bad_samples = 0;           // since the start of the process
-  int64_t stop = 0;                  // not 0: someone has requested this process to stop
-  Traffic traffic;                   // of all its replicas, in this step
-  std::vector<StepMetrics> metrics;  // of each of its models; empty if all replicas have one
+  int64_t wait_ns = 0;      // longest wait of a replica for its batch
+  int64_t bad_samples = 0;  // since the start of the process
+  int64_t stop = 0;         // not 0: someone has requested this process to stop
+  Traffic traffic;          // of all its replicas, in this step
   std::vector<SampleId> ids;
   std::vector<uint64_t> digests;  // of the rows' pixels; 0: the row does not count
 };
@@ -60,7 +60,7 @@ class TrainProcesses {
 
   // send_notes() starts to send a step's notes to process 0 and does not wait. take_notes() is
   // called once per send_notes(), in the same order; it returns the notes of all processes by rank
-  // in process 0, and nothing in the others. All processes have as many rows and metrics.
+  // in process 0, and nothing in the others. All processes have as many rows.
   void send_notes(const StepNotes& notes);
   std::vector<StepNotes> take_notes();
   void finish_collecting();  // waits until all notes are sent; call it last
@@ -85,6 +85,7 @@ class TrainProcesses {
 
 template <typename Value>
 std::vector<Value> TrainProcesses::all_gather(std::span<const Value> own) {
+  static_assert(std::is_trivially_copyable_v<Value>);
   std::vector<Value> all(own.begin(), own.end());
   if (!group_) return all;
   all.resize(own.size() * static_cast<size_t>(size()));

@@ -169,7 +169,7 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
       replicas_.push_back(make_replica(name, net, engine));
     }
   }
-  independent_ = options.reduce == ReduceKind::independent;
+  models_ = static_cast<size_t>(shape.local_models);
   if (wants_server(options.reduce)) {
     make_server(options, net, engine, processes, make_engine);
   } else {
@@ -252,7 +252,9 @@ std::vector<Engine*> ReplicaSet::engines() const {
 }
 
 std::vector<Engine*> ReplicaSet::owners() const {
-  return independent_ ? engines() : std::vector{&owner()};
+  std::vector<Engine*> list;
+  for (size_t i = 0; i < models_; ++i) list.push_back(&updated_by(i));
+  return list;
 }
 
 std::vector<Device*> ReplicaSet::devices() const {

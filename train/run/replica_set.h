@@ -46,9 +46,10 @@ class ReplicaSet {
   Engine& owner() const { return updated_by(0); }
   // The same for every model of this process: that of each replica, if they are independent.
   std::vector<Engine*> owners() const;
-  // The metrics of an update of the one model that all replicas train, as Engine has them.
-  StepMetrics metrics_of(int64_t update) const {
-    return server_ ? server_->metrics_of(update) : owner().step_metrics_of(update);
+  // The metrics of an update of a model of this process, as Engine has them. Only for the thread of
+  // the replica with the model's number, before its next pass.
+  StepMetrics metrics_of(size_t model, int64_t update) const {
+    return server_ ? server_->metrics_of(update) : updated_by(model).step_metrics_of(update);
   }
   int metrics_lag() const { return server_ ? server_->metrics_lag() : owner().metrics_lag(); }
   // Makes all sums, synchronised batch norms and steps of the server fail, now or later, because of
@@ -76,7 +77,7 @@ class ReplicaSet {
   std::unique_ptr<ParameterServer> server_;
   std::unique_ptr<Collective> collective_;  // after the server: its sums go there
   bool in_buckets_ = false;
-  bool independent_ = false;
+  size_t models_ = 1;  // of this process
   Traffic planned_traffic_;
 };
 

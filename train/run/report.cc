@@ -45,7 +45,7 @@ Traffic RunReport::per_replica(const StepTraffic& traffic) const {
 }
 
 void RunReport::add_step(std::span<const StepMetrics> metrics, int64_t wait_ns,
-                         const Traffic& traffic, std::span<ModelProgress> models) {
+                         const Traffic& traffic, std::span<RunModel> models) {
   // The time between the ends of two steps is a step's time even if several steps are queued on the
   // device.
   const int64_t now_ns = steady_now_ns(), step_ns = std::max<int64_t>(now_ns - last_ns_, 1);
@@ -56,10 +56,11 @@ void RunReport::add_step(std::span<const StepMetrics> metrics, int64_t wait_ns,
   }
   for (size_t i = 0; i < models.size(); ++i) {
     const StepMetrics& own = metrics[i];
-    for (RunningTotals* sums : {&interval_, &models[i].epoch}) {
+    RunningTotals& epoch = models[i].progress.epoch;
+    for (RunningTotals* sums : {&interval_, &epoch}) {
       add(own.loss_sum, own.weight_sum, own.top1, *sums);
     }
-    models[i].epoch.seconds += seconds(step_ns);
+    epoch.seconds += seconds(step_ns);
   }
   for (StepTraffic* sums : {&interval_traffic_, &run_traffic_}) {
     sums->sum += traffic;
@@ -105,14 +106,20 @@ void RunReport::report_warnings(int64_t steps_done, const std::vector<std::strin
   }
 }
 
-EpochReport RunReport::epoch_report(int64_t steps_done,
-                                    std::span<const ModelProgress> models) const {
+EpochReport RunReport::epoch_report(int64_t steps_done, std::span<const RunModel> models) const {
+  EpochReport report;
   RunningTotals totals;
-  for (const ModelProgress& model : models) {
-    add(model.epoch.loss_sum, model.epoch.weight_sum, model.epoch.top1, totals);
+  for (const RunModel& model : models) {
+    const RunningTotals& epoch = model.progress.epoch;
+    add(epoch.loss_sum, epoch.weight_sum, epoch.top1, totals);
+  }
+  report.replicas.resize(static_cast<size_t>(setup_.shape.replica_models));
+  for (size_t i = 0; i < report.replicas.size(); ++i) {
+    const RunningTotals& epoch = models[i].progress.epoch;
+    report.replicas[i].loss = mean(epoch.loss_sum, epoch.weight_sum);
+    report.replicas[i].accuracy = mean(epoch.top1, epoch.weight_sum);
   }
   const Rate rate = epoch_rate_.rate();
-  EpochReport report;
   const int64_t fed = steps_done - setup_.more_steps;
   report.epoch = (fed - 1) / setup_.steps_per_epoch;
   report.step = steps_done;
@@ -122,13 +129,7 @@ EpochReport RunReport::epoch_report(int64_t steps_done,
   report.images_per_second = rate.images_per_second;
   report.jitter = rate.jitter;
   report.feed_wait_share = share_of_time(epoch_times_.wait_ns, epoch_times_.total_ns);
-  report.seconds = models.front().epoch.seconds;
-  if (!setup_.independent() || !setup_.processes.is_rank0()) return report;
-  for (const ModelProgress& model : models) {
-    ReplicaFigures& figures = report.replicas.emplace_back();
-    figures.loss = mean(model.epoch.loss_sum, model.epoch.weight_sum);
-    figures.accuracy = mean(model.epoch.top1, model.epoch.weight_sum);
-  }
+  report.seconds = models.front().progress.epoch.seconds;
   return report;
 }
 

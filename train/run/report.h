@@ -27,11 +27,11 @@ class RunReport {
   // all replicas together had `traffic`. Adds the metrics of every model to the totals of its
   // epoch.
   void add_step(std::span<const StepMetrics> metrics, int64_t wait_ns, const Traffic& traffic,
-                std::span<ModelProgress> models);
+                std::span<RunModel> models);
   // Reports the interval that ends with this step.
   void report_step(int64_t steps_done, double learning_rate, int64_t bad_samples);
   void report_warnings(int64_t steps_done, const std::vector<std::string>& warnings);
-  EpochReport epoch_report(int64_t steps_done, std::span<const ModelProgress> models) const;
+  EpochReport epoch_report(int64_t steps_done, std::span<const RunModel> models) const;
   void report_epoch(const EpochReport& report);
   void begin_epoch();
   // Fills in the rates over the whole run.

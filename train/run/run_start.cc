@@ -27,36 +27,38 @@ const std::vector<std::string>& may_change() {
   return fields;
 }
 
-std::string replicas_text(int independent) {
-  return independent > 0 ? fmt::format("{} independent replicas", independent)
-                         : "replicas that train one model";
+std::string replicas_text(int replica_models) {
+  return replica_models > 0 ? fmt::format("{} independent replicas", replica_models)
+                            : "replicas that train one model";
 }
 
 // Finds the newest checkpoint, or one for each model, of the same step. Without any only the notes
 // change. Throws if there are some and none is whole: steps that were made are not thrown away
 // without a word.
 std::vector<std::string> find_checkpoints(const TrainOptions& options,
-                                          const std::vector<std::string>& runs,
+                                          const std::vector<RunModel>& models,
                                           std::vector<std::string>& notes) {
-  if (!options.resume || runs.empty()) return {};
-  std::vector<std::string> torn;
-  std::vector<std::string> found = newest_checkpoints(runs, &torn);
+  if (!options.resume) return {};
+  std::vector<std::string> folders, torn;
+  for (const RunModel& model : models) folders.push_back(model.folder);
+  std::vector<std::string> found = newest_checkpoints(folders, &torn);
   if (found.empty() && !torn.empty()) {
     throw std::runtime_error(fmt::format(
         "cannot resume: no checkpoint in {} is whole: {}; to begin anew, take another --out or "
         "remove that folder",
-        runs.front(), fmt::join(torn, "; ")));
+        folders.front(), fmt::join(torn, "; ")));
   }
   for (const std::string& each : torn) notes.push_back("torn checkpoint left aside: " + each);
   if (found.empty()) {
-    notes.push_back("no checkpoint in " + runs.front() + ": starting from the beginning");
+    notes.push_back("no checkpoint in " + folders.front() + ": starting from the beginning");
   }
   return found;
 }
 
-// Reads the checkpoint of the run's model number `index`. Throws if it is of another run.
-TrainState resume(const TrainOptions& options, const std::string& path, int index,
-                  RunStart& start) {
+// Reads the checkpoint of a model of the run. The first one's is also the run's. Throws if it is of
+// another run.
+TrainState resume(const TrainOptions& options, RunModel& own, RunStart& start) {
+  const std::string& path = own.checkpoint;
   CheckpointInfo progress;
   TrainState state;
   load_checkpoint(path, progress, state);
@@ -74,19 +76,18 @@ TrainState resume(const TrainOptions& options, const std::string& path, int inde
   if (progress.model.class_names != model.class_names || progress.model.target != model.target) {
     refuse("list of classes");
   }
-  const bool independent = options.reduce == ReduceKind::independent;
-  const int replicas = independent ? static_cast<int>(start.models.size()) : 0;
-  if (progress.replicas != replicas || progress.replica != index) {
+  const auto [replicas, replica] = std::pair(own.progress.replicas, own.progress.replica);
+  if (progress.replicas != replicas || progress.replica != replica) {
     refuse(fmt::format("place among its replicas: {} of {} -> {} of {}", progress.replica,
-                       replicas_text(progress.replicas), index, replicas_text(replicas)));
+                       replicas_text(progress.replicas), replica, replicas_text(replicas)));
   }
   const int norms = synchronised_replicas(options);
   if ((progress.norm_replicas > 0) != (norms > 0)) {
     const auto word = [](int count) { return count > 0 ? "on" : "off"; };
     refuse(fmt::format("sync_batch_norm: {} -> {}", word(progress.norm_replicas), word(norms)));
   }
-  start.models[static_cast<size_t>(index)] = progress;
-  if (index > 0) return state;
+  own.progress = progress;
+  if (replica > 0) return state;
   std::vector<std::string> changed = recipe_differences(progress.model.recipe, options.recipe);
   // TrainSetup says what another batch changes.
   std::erase_if(changed, [](const std::string& each) { return each.starts_with("batch: "); });
@@ -179,53 +180,49 @@ std::string fit_residuals(TrainState& state, int replicas, int64_t floats) {
       replicas);
 }
 
-void require_kept_replicas(const TrainOptions& options, int models) {
+void require_kept_replicas(const TrainOptions& options, int replica_models) {
   if (!options.resume || options.out.empty()) return;
-  const bool independent = options.reduce == ReduceKind::independent;
-  const int wanted = independent ? models : 0;
   const int kept = kept_replicas(options.out);
-  const bool other = independent && has_checkpoints(checkpoint_folder(options.out));
-  if (!other && (kept == 0 || kept == wanted)) return;
+  const bool other = replica_models > 0 && has_checkpoints(checkpoint_folder(options.out));
+  if (!other && (kept == 0 || kept == replica_models)) return;
   throw std::invalid_argument(fmt::format(
       "cannot resume from {}: it holds the checkpoints of {}, and this run has {}; go on as they "
       "began, or begin another run with --init",
-      options.out, replicas_text(other ? 0 : kept), replicas_text(wanted)));
+      options.out, replicas_text(other ? 0 : kept), replicas_text(replica_models)));
 }
 
-RunStart find_start(const TrainOptions& options, const ModelInfo& model, const Source& train,
-                    int models, const std::vector<std::string>& runs, const InitialWeights* weights,
+RunStart find_start(const TrainOptions& options, const ModelInfo& info, const Source& train,
+                    std::vector<RunModel>& models, bool may_resume, const InitialWeights* weights,
                     TrainProcesses& processes) {
   RunStart start;
-  start.progress.model = model;
+  start.progress.model = info;
   start.progress.seed = options.seed;
   start.progress.norm_replicas = synchronised_replicas(options);
   start.progress.grad_wire = to_string(options.grad_wire);
   start.progress.accumulate = options.accumulate;
-  start.models.resize(static_cast<size_t>(models));
-  std::vector<std::string> paths;
-  if (processes.is_rank0()) paths = find_checkpoints(options, runs, start.notes);
-  const bool resumed = processes.all_reduce_any(!paths.empty());
-  start.resumed_from = paths;
-  if (resumed && paths.empty()) {
-    start.resumed_from.assign(start.models.size(), "the checkpoint of process 0");
-  }
+  std::vector<std::string> found;
+  if (processes.is_rank0() && may_resume) found = find_checkpoints(options, models, start.notes);
+  const bool resumed = processes.all_reduce_any(!found.empty());
   // Process 0 reads one state after the other; each stays with the process that trains its model.
-  const int local = std::max(models / processes.size(), 1);
-  const int states = resumed ? models : 1;
-  for (int index = 0; index < states; ++index) {
+  const size_t local = std::max(models.size() / static_cast<size_t>(processes.size()), size_t{1});
+  const size_t states = resumed ? models.size() : 1;
+  for (size_t i = 0; i < states; ++i) {
     TrainState state;
-    if (!paths.empty()) {
-      state = resume(options, paths[static_cast<size_t>(index)], index, start);
+    if (resumed) models[i].checkpoint = found.empty() ? "the checkpoint of process 0" : found[i];
+    if (!found.empty()) {
+      state = resume(options, models[i], start);
     } else if (processes.is_rank0()) {
-      state = initial_state(options, model.net(), train, weights);
+      state = initial_state(options, info.net(), train, weights);
       if (weights) start.notes.push_back(weights->describe());
     }
-    processes.share(start.models[static_cast<size_t>(index)]);
+    processes.share(models[i].progress);
     processes.share(state);
-    if (states == 1 || index / local == processes.rank()) start.states.push_back(std::move(state));
+    if (states == 1 || static_cast<int>(i / local) == processes.rank()) {
+      start.states.push_back(std::move(state));
+    }
   }
   processes.share(start.progress);
-  static_cast<ModelProgress&>(start.progress) = start.models.front();
+  static_cast<ModelProgress&>(start.progress) = models.front().progress;
   return start;
 }
 

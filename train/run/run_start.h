@@ -15,16 +15,22 @@
 
 namespace stoker {
 
+// One of the models that a run trains: the one of all replicas, or that of an independent replica.
+struct RunModel {
+  std::string of;          // " of replica 3", in messages; "" for the one model
+  std::string folder;      // of its checkpoints
+  std::string checkpoint;  // the last one; "": there is none
+  ModelProgress progress;
+};
+
 struct RunStart {
-  CheckpointInfo progress;            // of the run; its ModelProgress is that of the first model
-  std::vector<ModelProgress> models;  // of every model of the run
+  CheckpointInfo progress;  // of the run; its ModelProgress is that of the first model
   // Initial states of this process's engines: one for all, or one for each.
   std::vector<TrainState> states;
   const TrainState& state_of(size_t replica) const {
     return states[states.size() == 1 ? 0 : replica];
   }
-  std::vector<std::string> resumed_from;  // checkpoint of every model; none: a new run
-  std::vector<std::string> notes;         // for the user
+  std::vector<std::string> notes;  // for the user
 };
 
 // Makes the residuals of a checkpoint those of `replicas` that keep `floats` each (0: they keep
@@ -33,14 +39,14 @@ struct RunStart {
 std::string fit_residuals(TrainState& state, int replicas, int64_t floats);
 
 // Throws std::invalid_argument if the folder of a run that resumes has checkpoints of other
-// replicas: independent replicas go on only as so many independent ones, others never as these.
+// replicas: `replica_models` independent replicas go on only as so many, others (0) never as these.
 // Looks at names alone. For process 0, before anything is written.
-void require_kept_replicas(const TrainOptions& options, int models);
+void require_kept_replicas(const TrainOptions& options, int replica_models);
 
-// `runs` are the folders of checkpoints of the run's models, or none in processes that read none.
-// `weights` may be null: the first ones are then random.
-RunStart find_start(const TrainOptions& options, const ModelInfo& model, const Source& train,
-                    int models, const std::vector<std::string>& runs, const InitialWeights* weights,
+// Fills in progress and checkpoint of `models`, those of the run, in every process. `may_resume` if
+// process 0 has checkpoints. `weights` may be null: the first ones are then random.
+RunStart find_start(const TrainOptions& options, const ModelInfo& info, const Source& train,
+                    std::vector<RunModel>& models, bool may_resume, const InitialWeights* weights,
                     TrainProcesses& processes);
 
 }  // namespace stoker

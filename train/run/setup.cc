@@ -16,7 +16,6 @@
 #include "train/run/batch_chooser.h"
 #include "train/run/metrics.h"
 #include "train/run/options.h"
-#include "train/run/run_start.h"
 
 namespace stoker {
 namespace {
@@ -69,14 +68,13 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   std::optional<InitialWeights> weights;
   if (!options.init.empty() && processes.is_rank0()) weights.emplace(options.init, net);
   plan_feed();
-  if (processes.is_rank0()) require_kept_replicas(options, shape.models);
-  make_folders();  // writes files from here on; everything was checked before that could be
-  saves = processes.all_reduce_any(!runs.empty());
-  RunStart start = find_start(options, model, train, shape.models, runs,
-                              weights ? &*weights : nullptr, processes);
+  if (processes.is_rank0()) require_kept_replicas(options, shape.replica_models);
+  make_models();
+  // Writes files from here on; everything was checked before that could be.
+  saves = processes.all_reduce_any(make_folders());
+  RunStart start =
+      find_start(options, model, train, models, saves, weights ? &*weights : nullptr, processes);
   progress = start.progress;
-  models = start.models;
-  resumed_from = start.resumed_from;
   note(start.notes);
   make_loader();
   make_resident();
@@ -115,8 +113,21 @@ void TrainSetup::note(const std::vector<std::string>& more) {
   notes.insert(notes.end(), more.begin(), more.end());
 }
 
-void TrainSetup::make_folders() {
-  if (options.out.empty()) return;
+void TrainSetup::make_models() {
+  models.resize(static_cast<size_t>(shape.models));
+  models.front().folder = checkpoint_folder(options.out);
+  for (int i = 0; i < shape.replica_models; ++i) {
+    RunModel& own = models[static_cast<size_t>(i)];
+    own.of = fmt::format(" of replica {}", i);
+    own.folder = checkpoint_folder(options.out, i);
+    own.progress.replica = i;
+    own.progress.replicas = shape.replica_models;
+  }
+}
+
+// Returns whether this process writes checkpoints.
+bool TrainSetup::make_folders() {
+  if (options.out.empty()) return false;
   std::filesystem::create_directories(options.out);
   // The other processes write nothing before this process has told them where the run starts.
   if (writes()) lock = std::make_unique<RunLock>(options.out);
@@ -126,11 +137,9 @@ void TrainSetup::make_folders() {
         "this run measures what is left of a step without its input or its communication: it "
         "writes no checkpoint and no receipt");
     options.receipt = false;
-    return;
+    return false;
   }
-  for (int i = 0; i < shape.models && writes(); ++i) {
-    runs.push_back(checkpoint_folder(options.out, independent() ? i : -1));
-  }
+  return writes();
 }
 
 void TrainSetup::plan_feed() {
@@ -182,7 +191,7 @@ void TrainSetup::plan_cache() {
 // Finds where the feed goes on.
 void TrainSetup::place_feed() {
   const Recipe& recipe = options.recipe;
-  if (!resumed_from.empty()) {
+  if (!models.front().checkpoint.empty()) {
     Loader::check_state(progress.loader, train, recipe.train, loader_options, progress.batch);
     if (progress.batch != recipe.batch) go_on_with_another_batch();
   }
@@ -205,7 +214,7 @@ void TrainSetup::go_on_with_another_batch() {
   constexpr int64_t kMaxSteps = int64_t{1} << 53;
   if (state.next_step < 0 || state.next_step > kMaxSteps) {
     throw std::invalid_argument(fmt::format("cannot resume from {}: its feed is at step {}",
-                                            resumed_from.front(), state.next_step));
+                                            models.front().checkpoint, state.next_step));
   }
   const int64_t epoch = state.next_step / before.steps_per_epoch();
   const int64_t position = before.first_position(epoch, state.next_step % before.steps_per_epoch());
@@ -311,8 +320,8 @@ void TrainSetup::make_plan() {
   if (eval) {
     const SubsetSource subset(*eval, options.limit_eval);
     const std::vector<Device*> devices = replicas.devices();
-    // Independent replicas, which are all alike, have a feed each.
-    const size_t feeds = independent() ? devices.size() : 1;
+    // All models have feeds alike.
+    const auto feeds = static_cast<size_t>(shape.local_models);
     eval_feed = evaluation_memory(subset, std::span(devices).first(devices.size() / feeds),
                                   shape.rows, eval_options(1));
     for (int64_t* bytes : {&eval_feed.ring_bytes, &eval_feed.slot_bytes, &eval_feed.scratch_bytes,
@@ -346,10 +355,9 @@ EvalOptions TrainSetup::eval_options(int views) const {
   result.feed.decode.pixels = PixelPolicy::exact;
   if (!no_eval_cache.empty()) result.feed.cache = nullptr;
   result.limit = options.limit_eval;
-  if (!independent()) {
-    result.processes = processes.group();
-  } else if (result.feed.workers > 0) {  // the replicas' feeds share them
-    result.feed.workers = std::max(result.feed.workers / options.replicas, 1);
+  if (shape.models == 1) result.processes = processes.group();
+  if (result.feed.workers > 0) {  // the models' feeds share them
+    result.feed.workers = std::max(result.feed.workers / shape.local_models, 1);
   }
   return result;
 }

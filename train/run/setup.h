@@ -17,6 +17,7 @@
 #include "train/run/processes.h"
 #include "train/run/replica_set.h"
 #include "train/run/resident_batches.h"
+#include "train/run/run_start.h"
 #include "train/train_types.h"
 
 namespace stoker {
@@ -29,10 +30,14 @@ struct TrainSetup {
   TrainSetup& operator=(const TrainSetup&) = delete;
 
   EvalOptions eval_options(int views) const;
-  bool independent() const { return options.reduce == ReduceKind::independent; }
-  // The models of this process: elements [first, last) of those of the run.
-  int first_model() const { return independent() ? processes.rank() * options.replicas : 0; }
-  int last_model() const { return independent() ? first_model() + options.replicas : 1; }
+  // Returns whether each process has all models: a single process, or all train one together.
+  bool all_models_here() const { return shape.models == shape.local_models; }
+  // Returns the values of all models of the run, given those of this process's own ones. Every
+  // process calls it.
+  template <typename Value>
+  std::vector<Value> of_all_models(const std::vector<Value>& own) {
+    return all_models_here() ? own : processes.all_gather(std::span(own));
+  }
   // Returns whether this process writes the run's files: process 0 does, if there is a folder.
   bool writes() const { return processes.is_rank0() && !options.out.empty(); }
 
@@ -44,13 +49,11 @@ struct TrainSetup {
   ModelInfo model;
   NetSpec net;
   std::unique_ptr<RunLock> lock;  // of options.out, if this process writes
-  std::vector<std::string> runs;  // folders of checkpoints by model; none: this process has none
   bool saves = false;             // process 0 writes checkpoints
 
   ReplicaSet replicas;
-  CheckpointInfo progress;  // where the run starts; its loader state is of this run's batch
-  std::vector<ModelProgress> models;      // where every model of the run starts
-  std::vector<std::string> resumed_from;  // checkpoint of every model; none: a new run
+  CheckpointInfo progress;       // where the run starts; its loader state is of this run's batch
+  std::vector<RunModel> models;  // where every model of the run starts
   LoaderOptions loader_options;
   // Why a cache of decoded pictures is not for the training, and not for the evaluation; "": it is,
   // or there is none, or nothing is evaluated.
@@ -73,7 +76,8 @@ struct TrainSetup {
   void choose_largest_batch(const EngineFactory& make_engine);
   void plan_feed();
   void plan_cache();
-  void make_folders();
+  void make_models();
+  bool make_folders();
   void place_feed();
   void go_on_with_another_batch();
   void set_files_aside() const;
