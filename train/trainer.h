@@ -1,28 +1,18 @@
 // train: batches on devices -> trained weights. This is the folder's public header.
 //
-// A Trainer runs N replicas of a net in one process. Each replica has one thread and its own slice
-// of every global batch: next -> forward -> backward -> reduce (in a fixed order) -> update. The
-// Trainer evaluates, writes checkpoints and metrics, and reports to an observer. The weights are
-// bitwise the same for any number of replicas and threads (train/model/recipe.h); with
-// synchronised batch norms (TrainOptions::sync_batch_norm) for any number of threads. They lie with
-// every replica, or with a parameter server, from which replicas pull them (ReduceKind::server).
-// Independent replicas (ReduceKind::independent) train a model each. Owner: the user; the sources
-// and the observer must outlive it.
+// A Trainer runs N replicas of a net in this process, one thread each: next -> forward -> backward
+// -> reduce (in a fixed order) -> update; and it evaluates, saves and reports. The weights are
+// bitwise the same for any number of replicas and threads (train/model/recipe.h), but for options
+// that say otherwise. ReduceKind is what replicas exchange, or that each trains a model of its own.
 //
-// With several processes (TrainOptions::processes) the replicas of all processes belong to one run
-// and produce the same bits. Every process must be given the same options and data and must make
-// the same calls. Process 0 reads and writes checkpoints, metrics and the receipt, and reports; the
-// others write only their own bad samples (quarantine.rank1.jsonl, ...). A request to stop in any
-// process stops all of them after the same step; if one process fails, all end.
+// The processes of a run (TrainOptions::processes) get the same options and data and make the same
+// calls. Process 0 reads and writes all files and reports; the others write their own bad samples
+// alone (quarantine.rank1.jsonl, ...). If one fails, all end.
 //
-// Threads: run() once; request_stop() from any thread or signal handler; the observer is called
-// from one thread at a time. Errors: the constructor throws std::invalid_argument /
-// std::runtime_error with path and numbers before anything is trained; run() throws TrainingFailed.
-// out/ holds config.json, metrics.jsonl, metrics.csv, quarantine.jsonl (and quarantine_eval.jsonl
-// of the last evaluation), receipt.json and checkpoints/, or replica_I/checkpoints/ of each
-// independent replica (train/checkpoint/checkpoint.h). Until
-// run() ends it also holds lock.json (train/run/lock.h): a second Trainer with the same folder
-// fails with "in use by ...".
+// Owner: the user; the sources and the observer must outlive it. Threads: run() once;
+// request_stop() from any thread or signal handler; the observer gets calls from one thread at a
+// time. Errors: the constructor throws std::invalid_argument / std::runtime_error with path and
+// numbers before anything is trained; run() throws TrainingFailed.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +34,12 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
+  // Writes to `out`: config.json, metrics.jsonl, metrics.csv, quarantine.jsonl (and
+  // quarantine_eval.jsonl of the last evaluation), receipt.json and checkpoints/, or
+  // replica_I/checkpoints/ of each independent replica (train/checkpoint/checkpoint.h); until it
+  // ends also lock.json, by which a second Trainer with the same folder fails.
   TrainResult run();
-  // Makes run() finish the step, save and return. Async-signal-safe.
+  // Makes run() finish the step, save and return, in all processes. Async-signal-safe.
   void request_stop() noexcept;
   // Returns the lines that on_plan gets: model, data, batch, effective learning rate, memory,
   // notes.

@@ -2,13 +2,9 @@
 // devices; norm_exchange.h says what they exchange. On one device, a replica's stream writes the
 // numbers of its own rows into memory that all replicas' streams read. Between devices the numbers
 // go through pinned memory of the host: each stream copies its own there, and then those of all to
-// its device, which is two copies, however many devices there are and whatever connects them. The
-// threads meet on the host once per layer and pass, so that every stream knows the others' events;
-// no thread waits for a device, and a pass that meets cannot be captured.
-//
-// No replica waits for ever as long as all of them take the same layers of the same micro-batches
-// in one order: each queues one micro-batch after the other. On the device, a stream waits only for
-// work that was queued before.
+// its device, two copies for any number of devices. The threads meet on the host once per layer and
+// pass, so that every stream knows the others' events; no thread waits for a device, and a pass
+// that meets cannot be captured.
 //
 // Owner: ReplicaSet. The exchange is destroyed before the streams and the devices, and waits for
 // the work on the streams, which may still read its memory; engines do not use it any more then.
@@ -52,8 +48,9 @@ class DeviceNormExchange {
     int64_t stride = 0;
   };
   // Returns what work that this rank queues up to its next meet() may read. Blocks until all ranks
-  // have called it. `step` is a number for each layer and pass, the same in all ranks. Aborts the
-  // program if ranks meet in different steps or with different numbers of floats.
+  // have called it; nobody waits for ever if all take the same layers of the same micro-batches in
+  // one order, one after the other. `step` is a number for each layer and pass, the same in all
+  // ranks. Aborts the program if ranks meet in different steps or with different numbers of floats.
   Numbers meet(int rank, int step);
 
   // Wakes every waiting thread; these and all later calls of meet() throw std::runtime_error with
