@@ -54,8 +54,8 @@ struct TrainOptions {
   // Which training samples an epoch takes, in which order, as LoaderOptions::order; null: every
   // sample once, shuffled. Evaluation takes every sample once.
   SharedOrder order{};
-  // Weights to begin with instead of random ones: see train/run/initial_weights.h. "": none. A run
-  // that resumes has its weights from its checkpoint.
+  // Weights to begin with instead of random ones: see InitialWeights in train/run/run_start.h. "":
+  // none. A run that resumes has its weights from its checkpoint.
   std::string init;
   std::string out;  // folder of results, created if needed; "": nothing is written
   // Resume from the newest complete checkpoint in `out`, or start anew if there is none.

@@ -19,9 +19,9 @@
 
 #include "staging/device_list.h"
 #include "train/cuda/engine.h"
-#include "train/device/conv_shapes.h"
 #include "train/device/engine.h"
-#include "train/device/traffic.h"
+#include "train/device/profile.h"
+#include "train/device/program.h"
 #include "train/model/initialise.h"
 #include "train/model/models.h"
 

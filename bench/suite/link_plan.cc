@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "bench/suite/strategy_name.h"
-#include "train/cuda/engine.h"
 #include "train/device/buckets.h"
+#include "train/device/memory.h"
 
 namespace stoker {
 namespace {
@@ -302,8 +302,8 @@ int64_t largest_gpu_batch(const NetSpec& net, int64_t memory_bytes, double slot_
   options.rows = options.micro_batch_size = 1;
   options.nominal_rows = 1;
   options.mean = options.stddev = {0.5f, 0.5f, 0.5f};
-  return largest_cuda_batch(net, options, memory_bytes,
-                            static_cast<int64_t>(std::ceil(slot_bytes_per_row)), 1);
+  return largest_device_batch(net, options, {}, memory_bytes,
+                              static_cast<int64_t>(std::ceil(slot_bytes_per_row)), 1);
 }
 
 }  // namespace stoker

@@ -19,7 +19,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/json.h"
 #include "train/checkpoint/safetensors.h"
-#include "train/cuda/plan_file.h"
+#include "train/cuda/plan_choices.h"
 
 namespace stoker {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "tests/support/sealed_again.h"
 #include "tests/support/temp_folder.h"
-#include "train/cuda/plan_file.h"
+#include "train/cuda/plan_choices.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;

@@ -26,7 +26,7 @@
 #include "tests/decode/jpeg_maker.h"
 #include "tests/support/stopped_process.h"
 #include "tests/support/temp_folder.h"
-#include "train/cuda/plan_file.h"
+#include "train/cuda/plan_choices.h"
 
 namespace stoker {
 

@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-#include "train/run/batch_chooser.h"
+#include "train/run/batch_shape.h"
 
 namespace stoker {
 namespace {

@@ -7,6 +7,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/train/device_fixture.h"
 #include "train/cuda/engine.h"
+#include "train/device/memory.h"
 #include "train/model/models.h"
 
 namespace stoker {
@@ -21,7 +22,7 @@ TEST(CudaEngineTest, TheLargestBatchGrowsWithMemory) {
   const NetSpec net = make_net("resnet50", {224, 224}, 1000);
   const EngineOptions options = engine_options(8, 8, 1, Precision::bf16);
   const auto largest = [&](int64_t gib) {
-    return largest_cuda_batch(net, options, gib << 30, 2 * 224 * 224 * 3);
+    return largest_device_batch(net, options, {}, gib << 30, 2 * 224 * 224 * 3, 8);
   };
   EXPECT_EQ(largest(1), 0);
   EXPECT_GT(largest(80), 256);

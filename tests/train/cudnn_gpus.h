@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "train/cuda/fold_shape.h"
-#include "train/device/conv_shapes.h"
+#include "train/device/program.h"
 #include "train/device/tuning.h"
 #include "train/model/models.h"
 

@@ -10,7 +10,7 @@
 #include "tests/support/thread_processes.h"
 #include "tests/train/device_fixture.h"
 #include "tests/train/run_fixture.h"
-#include "train/cuda/engine.h"
+#include "train/device/memory.h"
 
 namespace stoker {
 namespace {
@@ -176,7 +176,7 @@ TEST(DeviceServer, UpdatesWithoutMemoryForBatches) {
     auto made = loop_engines(&states)(net, engine, replica);
     bytes.push_back(made->planned_bytes());
     if (replica == 0) {
-      planned = cuda_server_bytes(net, engine, 1) - 4 * made->gradient_buffer_floats();
+      planned = device_server_bytes(net, engine, 1) - 4 * made->gradient_buffer_floats();
     }
     return made;
   };

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "tests/train/engine_fixture.h"
-#include "train/device/traffic.h"
+#include "train/device/profile.h"
 #include "train/model/net_builder.h"
 
 namespace stoker {

@@ -12,7 +12,7 @@
 #include "pipeline/sample_order.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/processes_fixture.h"
-#include "train/run/spread.h"
+#include "train/run/metrics.h"
 
 namespace stoker {
 namespace {

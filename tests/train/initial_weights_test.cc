@@ -1,6 +1,4 @@
 // Tests of fine-tuning: weights from a file, new heads, rates of parts of a model.
-#include "train/run/initial_weights.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include "tests/support/temp_folder.h"
 #include "train/model/initialise.h"
 #include "train/model/models.h"
+#include "train/run/run_start.h"
 
 namespace stoker {
 namespace {

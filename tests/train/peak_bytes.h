@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "train/graph/memory_planner.h"
+#include "train/graph/execution_plan.h"
 
 namespace stoker {
 

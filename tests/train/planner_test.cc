@@ -3,7 +3,7 @@
 #include <random>
 
 #include "tests/train/peak_bytes.h"
-#include "train/graph/memory_planner.h"
+#include "train/graph/execution_plan.h"
 
 namespace stoker {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "train/cpu/micro_batch_input.h"
+#include "train/cpu/micro_batch_net.h"
 #include "train/engine/precision.h"
 
 namespace stoker {

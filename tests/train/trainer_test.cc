@@ -15,8 +15,8 @@
 #include "tests/support/one_core.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/run_fixture.h"
+#include "train/run/batch_feed.h"
 #include "train/run/options.h"
-#include "train/run/resident_batches.h"
 
 namespace stoker {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "staging/philox.h"
 #include "train/collective/wire/codec.h"
-#include "train/collective/wire/layout.h"
 
 namespace stoker {
 namespace {

@@ -12,8 +12,8 @@
 #include "tests/support/thread_processes.h"
 #include "tests/train/ranks_fixture.h"
 #include "train/collective/device.h"
+#include "train/collective/wire/codec.h"
 #include "train/collective/wire/collective.h"
-#include "train/collective/wire/layout.h"
 
 namespace stoker {
 namespace {

@@ -12,7 +12,7 @@
 #include "tools/live/metrics_server.h"
 #include "tools/live/monitor.h"
 #include "tools/live/view.h"
-#include "train/run/spread.h"
+#include "train/run/metrics.h"
 
 namespace stoker {
 

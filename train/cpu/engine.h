@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "train/cpu/memory.h"
-#include "train/cpu/micro_batch_input.h"
 #include "train/cpu/micro_batch_net.h"
 #include "train/cpu/weights.h"
 #include "train/cpu/workers.h"

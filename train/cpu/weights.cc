@@ -1,6 +1,6 @@
 #include "train/cpu/weights.h"
 
-#include "train/graph/memory_planner.h"
+#include "train/graph/execution_plan.h"
 
 namespace stoker {
 namespace {

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "train/cuda/conv_trial.h"
 #include "train/cuda/kernels.h"
 #include "train/cuda/plan_trial.h"
 

@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,5 +57,11 @@ class CudaConvs final : public ConvPlanner {
   };
   std::vector<StatisticsEntry> with_statistics_;
 };
+
+// Measures what cuDNN's fusions would save on this GPU: compares each fused plan with the
+// convolution followed by our kernels. For cuda_step_bench; the engine itself times only the fusion
+// that it may use. Returns one entry per shape and fusion, also if cuDNN has no plan for it.
+std::vector<FusionTime> time_fusions(cudaStream_t stream, const DeviceTuning& tuning,
+                                     std::span<const ConvShape> shapes);
 
 }  // namespace stoker

@@ -27,16 +27,6 @@ std::unique_ptr<Engine> make_cuda_engine(const NetSpec& net, const EngineOptions
 std::unique_ptr<Engine> make_cuda_engine(const NetSpec& net, const EngineOptions& options,
                                          Device& device, const DeviceTuning& tuning);
 
-// Returns the largest number of rows per device, a multiple of `step`, that fits into `bytes` of
-// device memory with micro_batch_size = rows; 0 if not even `step` rows fit. `slot_bytes_per_row`
-// is for the feed's slots. Allocates nothing.
-int64_t largest_cuda_batch(const NetSpec& net, const EngineOptions& options, int64_t bytes,
-                           int64_t slot_bytes_per_row, int step = 8);
-
-// Returns the device memory that a parameter server of such replicas takes: its engine's, and the
-// gradients that `others`, replicas on other devices, push to it. Allocates nothing.
-int64_t cuda_server_bytes(const NetSpec& net, const EngineOptions& replica, int others);
-
 // Times what cuDNN can fuse with convolutions of these shapes on `device`, a CUDA device. This
 // takes some seconds for each shape, mostly for cuDNN's compilation. Throws as make_cuda_engine()
 // does.

@@ -1,10 +1,7 @@
-#include "train/cuda/fusion_times.h"
-
 #include <algorithm>
 #include <limits>
 
 #include "train/cuda/conv.h"
-#include "train/cuda/conv_trial.h"
 #include "train/cuda/kernels.h"
 #include "train/cuda/plan_trial.h"
 

@@ -1,4 +1,5 @@
-// Times work on a stream, and allocates buffers for it. Owner: CudaConvs, while it chooses a plan.
+// Times a convolution's plans on a stream, and our pass over the output that a fused plan saves;
+// allocates buffers for it. Owner: CudaConvs, while it chooses a plan.
 // Threads: one at a time; the stream's GPU is current. Errors: std::runtime_error, except from the
 // work that trial_ms() runs.
 #pragma once
@@ -9,6 +10,8 @@
 #include <cstdint>
 #include <functional>
 #include <vector>
+
+#include "train/device/ops.h"
 
 namespace stoker {
 
@@ -34,5 +37,15 @@ class PlanTrial {
 // Stops after one run that takes more than twice as long as `best`. Returns infinity if `run`
 // throws.
 float trial_ms(cudaStream_t stream, const std::function<void()>& run, float best);
+
+// Returns the bytes of a, b and out, in the order of DeviceConv::run().
+std::vector<int64_t> operand_bytes(const ConvShape& shape, ConvPass pass);
+
+// The pass over the output that a batch norm makes if the convolution has not summed it. `scratch`
+// must be zero at first.
+int64_t sum_pass_scratch_bytes(const ConvShape& shape);
+void queue_sum_pass(cudaStream_t stream, const ConvShape& shape, const void* y, std::byte* scratch);
+// Returns its milliseconds; 0 if there is no memory to time it.
+float sum_pass_ms(cudaStream_t stream, const ConvShape& shape);
 
 }  // namespace stoker

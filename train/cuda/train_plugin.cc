@@ -2,7 +2,6 @@
 #include "train/cuda/train_plugin.h"
 
 #include "train/cuda/conv.h"
-#include "train/cuda/fusion_times.h"
 #include "train/cuda/kernels.h"
 #include "train/cuda/linear.h"
 #include "train/cuda/ops.h"

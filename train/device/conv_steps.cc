@@ -1,5 +1,5 @@
-#include "train/device/conv_shapes.h"
 #include "train/device/plan_builder.h"
+#include "train/device/program.h"
 
 namespace stoker {
 namespace {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "train/device/buckets.h"
-#include "train/device/graph_runner.h"
 #include "train/device/memory.h"
 #include "train/device/profile.h"
 #include "train/device/program.h"

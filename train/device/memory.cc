@@ -117,6 +117,11 @@ std::vector<MemoryLine> lines_of(const DeviceEngineSizes& s) {
   return lines;
 }
 
+int64_t device_server_bytes(const NetSpec& net, const EngineOptions& replica, int others) {
+  const DeviceEngineSizes sizes = planned_device_sizes(net, server_options(replica), {});
+  return sizes.total() + others * sizes[DevicePiece::gradients];
+}
+
 int64_t largest_device_batch(const NetSpec& net, const EngineOptions& wanted,
                              const DeviceTuning& tuning, int64_t bytes, int64_t slot_bytes_per_row,
                              int step) {

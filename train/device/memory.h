@@ -65,10 +65,14 @@ DeviceEngineSizes planned_device_sizes(const NetSpec& net, const EngineOptions& 
 std::vector<MemoryLine> lines_of(const DeviceEngineSizes& sizes);  // by kind; all is total()
 
 // Returns the largest number of rows, a multiple of `step`, that fits into `bytes` as one
-// micro-batch; 0 if not even `step` rows fit.
+// micro-batch; 0 if not even `step` rows fit. `slot_bytes_per_row` is for the feed's slots.
 int64_t largest_device_batch(const NetSpec& net, const EngineOptions& options,
                              const DeviceTuning& tuning, int64_t bytes, int64_t slot_bytes_per_row,
                              int step);
+
+// Returns the device memory that a parameter server of such replicas takes: its engine's, and the
+// gradients that `others`, replicas on other devices, push to it.
+int64_t device_server_bytes(const NetSpec& net, const EngineOptions& replica, int others);
 
 class DeviceEngineMemory {
  public:

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "train/graph/memory_planner.h"
+#include "train/graph/execution_plan.h"
 
 namespace stoker {
 namespace {

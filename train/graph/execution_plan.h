@@ -1,20 +1,43 @@
 // The work of an engine for one micro-batch: a list of steps over numbered buffers of one arena.
 // Each step lists the buffers that it reads and writes; from these the lifetimes of the buffers
-// follow, and the memory planner places them. The engine chooses the kernels of each step: see
+// follow, and plan_memory() places them. The engine chooses the kernels of each step: see
 // ProgramOf. Values; one thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "train/graph/gradient_layout.h"
 #include "train/graph/lowering.h"
-#include "train/graph/memory_planner.h"
 
 namespace stoker {
+
+// A buffer of known lifetime, in steps of a plan. Sizes and offsets are in bytes.
+struct BufferLife {
+  int64_t bytes = 0;
+  int first_step = 0;  // of the first write
+  int last_step = 0;   // of the last read; inclusive, >= first_step
+};
+
+struct BufferPlan {
+  std::vector<int64_t> offsets;  // per buffer, multiples of kArenaAlignment
+  int64_t bytes = 0;             // of the arena
+};
+
+constexpr int64_t kArenaAlignment = 64;
+
+constexpr int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Places buffers in one arena; two share bytes only if their lifetimes do not overlap. Places
+// greedily by size: the largest buffer first, each into the smallest gap between the buffers that
+// are alive at the same time. Pure.
+BufferPlan plan_memory(std::span<const BufferLife> buffers);
 
 // The result of a step; a step whose results nothing needs is left out.
 enum class StepUse : uint8_t {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "train/engine/engine.h"
-#include "train/graph/memory_planner.h"
+#include "train/graph/execution_plan.h"
 
 namespace stoker {
 namespace {

@@ -13,8 +13,8 @@
 #include "staging/error_text.h"
 #include "staging/threads.h"
 #include "train/run/evaluation.h"
+#include "train/run/metrics.h"
 #include "train/run/options.h"
-#include "train/run/spread.h"
 
 namespace stoker {
 namespace {

@@ -1,12 +1,14 @@
-// The metrics of a run: rates over steps, and the files metrics.jsonl and metrics.csv with one row
-// per logging interval (kind "step") and per epoch (kind "epoch"). Only metrics.jsonl has warnings
-// (kind "warning"), the bytes that replicas exchange, per step and replica, and, of independent
-// replicas, a row for each in an epoch (kind "replica") and how far the top-1 of all lie apart.
-// Threads: one at a time.
+// The metrics of a run: rates over steps, figures of several models together, and the files
+// metrics.jsonl and metrics.csv with one row per logging interval (kind "step") and per epoch (kind
+// "epoch"). Only metrics.jsonl has warnings (kind "warning"), the bytes that replicas exchange, per
+// step and replica, and, of independent replicas, a row for each in an epoch (kind "replica") and
+// how far the top-1 of all lie apart. Threads: one at a time.
 #pragma once
 
 #include <cstdint>
 #include <fstream>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,5 +62,19 @@ class MetricsLog {
   std::string json_path_, csv_path_;
   std::ofstream json_, csv_;
 };
+
+// Returns the means over several models, those of independent replicas; samples and seconds are of
+// one, the rate is of all.
+EvalResult mean_of(std::span<const EvalResult> results);
+
+// How a figure differs between replicas.
+struct Spread {
+  double mean = 0;
+  double deviation = 0;  // standard deviation of a sample (n - 1); 0 of a single value
+  double lowest = 0, highest = 0;
+};
+Spread spread_of(std::span<const double> values);  // REQUIRES: not empty
+// Returns the spread of the replicas' top-1, if they were evaluated.
+std::optional<Spread> top1_spread(std::span<const ReplicaFigures> replicas);
 
 }  // namespace stoker

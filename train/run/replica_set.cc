@@ -7,7 +7,7 @@
 
 #include "pipeline/files/invalid_field.h"
 #include "train/collective/cuda/collective.h"
-#include "train/collective/wire/layout.h"
+#include "train/collective/wire/codec.h"
 #include "train/run/options.h"
 
 namespace stoker {

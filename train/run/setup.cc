@@ -13,7 +13,7 @@
 #include "pipeline/files/invalid_field.h"
 #include "pipeline/measure_hooks.h"
 #include "train/labels.h"
-#include "train/run/batch_chooser.h"
+#include "train/run/batch_shape.h"
 #include "train/run/metrics.h"
 #include "train/run/options.h"
 

@@ -12,11 +12,11 @@
 #include "pipeline/receipt/receipt.h"
 #include "pipeline/source/subset_source.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/run/batch_feed.h"
 #include "train/run/batch_shape.h"
 #include "train/run/lock.h"
 #include "train/run/processes.h"
 #include "train/run/replica_set.h"
-#include "train/run/resident_batches.h"
 #include "train/run/run_start.h"
 #include "train/train_types.h"
 

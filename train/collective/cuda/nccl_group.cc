@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "train/collective/cuda/nccl.h"
-#include "train/collective/cuda/nccl_library.h"
 #include "train/collective/process/late_notice.h"
 
 namespace stoker {

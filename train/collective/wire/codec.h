@@ -1,5 +1,5 @@
-// How a block of gradients is written for the wire, and read. Pure functions; any thread. Every
-// byte follows from the values and, for int8, from a key.
+// How a block of gradients is written for the wire, and read, and where the blocks of a buffer lie.
+// Pure; any thread. Every byte follows from the values and, for int8, from a key.
 //
 // bf16: the nearest value, ties to even; NaN stays NaN.
 // int8: a scale (fp32), the largest magnitude / 127, then a signed byte per value. A value is
@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <span>
 
+#include "train/collective/collective.h"
 #include "train/collective/wire/grad_wire.h"
 
 namespace stoker {
@@ -53,5 +54,36 @@ struct WireKey {
 void encode_block(GradWire wire, const WireKey& key, int64_t first, std::span<const float> values,
                   std::byte* bytes);
 void decode_block(GradWire wire, const std::byte* bytes, std::span<float> values);
+
+// A gradient buffer as it travels: its gradients in blocks of the wire's format, then its moments
+// and step metrics in blocks of fp32. Replicas that sum parts of a buffer take whole blocks. A
+// value.
+class WireLayout {
+ public:
+  // The first `gradients` of `floats` are gradients.
+  WireLayout(GradWire wire, int64_t gradients, int64_t floats);
+
+  struct Block {
+    BufferRange range;  // of the buffer
+    GradWire wire = GradWire::fp32;
+    size_t count() const { return static_cast<size_t>(range.end - range.begin); }
+  };
+  int64_t floats() const { return floats_; }
+  int64_t gradients() const { return gradients_; }
+  int64_t blocks() const { return gradient_blocks_ + rest_blocks_; }
+  int64_t gradient_blocks() const { return gradient_blocks_; }
+  Block block(int64_t index) const;
+  // Where a block begins on the wire; that of blocks() is the size of all.
+  int64_t byte_of(int64_t block) const;
+  int64_t bytes() const { return byte_of(blocks()); }
+
+  // The first block that `rank` of `size` sums; those of rank `size` begin at the end.
+  int64_t share_of(int rank, int size) const { return blocks() * rank / size; }
+
+ private:
+  const GradWire wire_;
+  const int64_t gradients_, floats_;
+  const int64_t gradient_blocks_, rest_blocks_;
+};
 
 }  // namespace stoker

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "train/collective/process/process_group.h"
-#include "train/collective/wire/layout.h"
+#include "train/collective/wire/codec.h"
 
 namespace stoker {
 

@@ -1,4 +1,4 @@
-#include "train/run/resident_batches.h"
+#include "train/run/batch_feed.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "train/engine/byte_text.h"
-#include "train/run/batch_chooser.h"
+#include "train/run/batch_shape.h"
 
 namespace stoker {
 namespace {
