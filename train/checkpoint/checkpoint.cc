@@ -35,6 +35,38 @@ std::string_view float_bytes(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
+// The parts of a state that an engine has, in the order of their tensors in state.safetensors.
+struct StatePart {
+  const char* prefix;  // of its tensors' names
+  StateKind kind;
+  std::vector<float> TrainState::*values;
+  bool of_statistics = false;  // it has a value for each of statistics_table(), not of parameters
+};
+constexpr StatePart kStateParts[] = {
+    {"parameters/", StateKind::parameters, &TrainState::parameters},
+    {"momenta/", StateKind::momenta, &TrainState::momenta},
+    {"second_moments/", StateKind::second_moments, &TrainState::second_moments},
+    {"average/", StateKind::average, &TrainState::average},
+    {"statistics/", StateKind::statistics, &TrainState::statistics, true},
+    {"average_statistics/", StateKind::average_statistics, &TrainState::average_statistics, true},
+};
+
+std::vector<TensorInfo> table_of(const StatePart& part, const NetSpec& net) {
+  return part.of_statistics ? statistics_table(net) : parameter_table(net);
+}
+
+bool has_part(const StatePart& part, const Recipe& recipe) {
+  switch (part.kind) {
+    case StateKind::second_moments:
+      return has_second_moments(recipe.optimizer.kind);
+    case StateKind::average:
+    case StateKind::average_statistics:
+      return recipe.average.kind != AverageKind::none;
+    default:
+      return true;
+  }
+}
+
 // Appends one view per tensor of the table.
 void append_views(const std::string& prefix, const std::vector<TensorInfo>& table,
                   const std::vector<float>& values, std::vector<TensorView>& views) {
@@ -75,14 +107,10 @@ void write_model(const std::string& path, const ModelInfo& info, const TrainStat
 }
 
 void write_train_state(const std::string& path, const NetSpec& net, const TrainState& state) {
-  const auto parameters = parameter_table(net), statistics = statistics_table(net);
   std::vector<TensorView> views;
-  append_views("parameters/", parameters, state.parameters, views);
-  append_views("momenta/", parameters, state.momenta, views);
-  append_views("second_moments/", parameters, state.second_moments, views);
-  append_views("average/", parameters, state.average, views);
-  append_views("statistics/", statistics, state.statistics, views);
-  append_views("average_statistics/", statistics, state.average_statistics, views);
+  for (const StatePart& part : kStateParts) {
+    append_views(part.prefix, table_of(part, net), state.*part.values, views);
+  }
   if (!state.residuals.empty()) {
     const int64_t rows = state.residual_replicas + int64_t{1};
     views.push_back(
@@ -92,8 +120,6 @@ void write_train_state(const std::string& path, const NetSpec& net, const TrainS
 }
 
 void read_residuals(const SafetensorsFile& file, TrainState& state) {
-  state.residuals.clear();
-  state.residual_replicas = 0;
   if (!file.has(kResiduals)) return;
   const std::vector<int64_t> shape = file.tensors().at(kResiduals).shape;
   if (shape.size() != 2 || shape[0] < 2 || shape[0] > kMaxSavedReplicas + 1) {
@@ -156,9 +182,8 @@ void remove_temporaries(const fs::path& runs) {
 }
 
 void check_finite(const TrainState& state, int64_t step) {
-  for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
-                             &state.average_statistics, &state.second_moments, &state.residuals}) {
-    if (!std::all_of(values->begin(), values->end(), [](float v) { return std::isfinite(v); })) {
+  for (const auto buffer : kStateBuffers) {
+    if (!std::ranges::all_of(state.*buffer, [](float v) { return std::isfinite(v); })) {
       throw std::runtime_error(
           fmt::format("the state after {} steps holds numbers that are not finite; no checkpoint "
                       "is written of it",
@@ -265,22 +290,13 @@ void load_checkpoint(const std::string& path, CheckpointInfo& info, TrainState& 
   try {
     info = checked_info(path);
     const NetSpec net = info.model.net();
-    const auto parameters = parameter_table(net), statistics = statistics_table(net);
     const SafetensorsFile file((fs::path(path) / kFiles[1]).string());
-    state.parameters = read_table(file, "parameters/", parameters);
-    state.momenta = read_table(file, "momenta/", parameters);
-    state.statistics = read_table(file, "statistics/", statistics);
+    state = {};
+    for (const StatePart& part : kStateParts) {
+      if (!has_part(part, info.model.recipe)) continue;
+      state.*part.values = read_table(file, part.prefix, table_of(part, net));
+    }
     read_residuals(file, state);
-    state.average.clear();
-    state.average_statistics.clear();
-    state.second_moments.clear();
-    if (has_second_moments(info.model.recipe.optimizer.kind)) {
-      state.second_moments = read_table(file, "second_moments/", parameters);
-    }
-    if (info.model.recipe.average.kind != AverageKind::none) {
-      state.average = read_table(file, "average/", parameters);
-      state.average_statistics = read_table(file, "average_statistics/", statistics);
-    }
   } catch (const std::exception& error) {
     throw std::runtime_error("cannot use the checkpoint " + path + ": " + error_text(error));
   }
@@ -334,44 +350,25 @@ LoadedModel load_model(const std::string& path) {
 
 TrainState read_state(const Engine& engine, const Recipe& recipe) {
   TrainState state;
-  const auto take = [&engine](StateKind kind, size_t count, std::vector<float>& values) {
-    values.resize(count);
-    engine.read(kind, values);
-  };
-  const auto parameters = static_cast<size_t>(total_count(parameter_table(engine.net())));
-  const auto statistics = static_cast<size_t>(total_count(statistics_table(engine.net())));
-  take(StateKind::parameters, parameters, state.parameters);
-  take(StateKind::momenta, parameters, state.momenta);
-  take(StateKind::statistics, statistics, state.statistics);
-  if (has_second_moments(recipe.optimizer.kind)) {
-    take(StateKind::second_moments, parameters, state.second_moments);
-  }
-  if (recipe.average.kind != AverageKind::none) {
-    take(StateKind::average, parameters, state.average);
-    take(StateKind::average_statistics, statistics, state.average_statistics);
+  for (const StatePart& part : kStateParts) {
+    if (!has_part(part, recipe)) continue;
+    std::vector<float>& values = state.*part.values;
+    values.resize(static_cast<size_t>(total_count(table_of(part, engine.net()))));
+    engine.read(part.kind, values);
   }
   return state;
 }
 
 void write_state(const TrainState& state, Engine& engine) {
-  engine.write(StateKind::parameters, state.parameters);
-  engine.write(StateKind::momenta, state.momenta);
-  engine.write(StateKind::statistics, state.statistics);
-  if (!state.second_moments.empty()) {
-    engine.write(StateKind::second_moments, state.second_moments);
-  }
-  if (!state.average.empty()) {
-    engine.write(StateKind::average, state.average);
-    engine.write(StateKind::average_statistics, state.average_statistics);
+  for (const StatePart& part : kStateParts) {
+    const std::vector<float>& values = state.*part.values;
+    if (!values.empty()) engine.write(part.kind, values);
   }
 }
 
 int64_t state_bytes(const TrainState& state) {
   size_t count = 0;
-  for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
-                             &state.average_statistics, &state.second_moments, &state.residuals}) {
-    count += values->size();
-  }
+  for (const auto buffer : kStateBuffers) count += (state.*buffer).size();
   return static_cast<int64_t>(count * sizeof(float));
 }
 

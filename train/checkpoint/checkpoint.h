@@ -74,6 +74,10 @@ struct TrainState {
   std::vector<float> residuals;
   int residual_replicas = 0;
 };
+inline constexpr std::vector<float> TrainState::*kStateBuffers[] = {
+    &TrainState::parameters, &TrainState::momenta,    &TrainState::second_moments,
+    &TrainState::average,    &TrainState::statistics, &TrainState::average_statistics,
+    &TrainState::residuals};
 
 // Returns the folder of the checkpoints of a model of a run in `out`: of independent replica
 // `replica`, or of the one model (-1).

@@ -23,6 +23,20 @@ const EngineOptions& checked_for_cpu(const NetSpec& net, const EngineOptions& o)
   return o;
 }
 
+// The rows of a batch from `first` on, without images.
+BatchRows rows_from(BatchRows batch, int64_t first, int classes) {
+  batch.images = nullptr;
+  batch.labels += first;
+  batch.weights += first;
+  batch.position += first;
+  if (batch.targets != nullptr) batch.targets += first * classes;
+  if (batch.mix_labels != nullptr) {
+    batch.mix_labels += first;
+    batch.mix_weights += first;
+  }
+  return batch;
+}
+
 }  // namespace
 
 bool cpu_engine_available() { return true; }
@@ -171,14 +185,7 @@ void CpuEngine::run_training(const BatchRows& batch) {
     input_.load(batch.images + first * image_bytes(), rows, worker.training->input());
     MicroBatchRun run = run_of(false);
     run.backward_weights = &copies_->backward();
-    run.labels = batch.labels + first;
-    run.weights = batch.weights + first;
-    if (batch.targets != nullptr) run.targets = batch.targets + first * net_.classes;
-    run.position = batch.position + first;
-    if (batch.mix_labels != nullptr) {
-      run.mix_labels = batch.mix_labels + first;
-      run.mix_weights = batch.mix_weights + first;
-    }
+    run.rows = rows_from(batch, first, net_.classes);
     run.gradients = gradients_of(micro_batch);
     run.micro_batch = micro_batch;
     run_net(*worker.training, run);

@@ -48,14 +48,7 @@ struct LossArgs {
   int rows = 0;
   int classes = 0;
   float label_smoothing = 0;
-  float scale = 1;                  // of the gradients
-  const int32_t* labels = nullptr;  // (rows), all below label_count()
-  const float* weights = nullptr;   // (rows)
-  // binary only: (rows, classes), from 0 to 1, instead of labels. Or null.
-  const float* targets = nullptr;
-  // (rows) the second label of each row, and the share of the first; or both null.
-  const int32_t* mix_labels = nullptr;
-  const float* mix_weights = nullptr;
+  float scale = 1;  // of the gradients
 };
 
 struct CpuRowTarget {
@@ -64,16 +57,16 @@ struct CpuRowTarget {
   const float* of_outputs = nullptr;  // instead: one for each output
 };
 
-CpuRowTarget target_of(const LossArgs& args, int row) {
+CpuRowTarget target_of(const BatchRows& batch, int classes, int row) {
   CpuRowTarget target;
-  target.own = args.labels[row];
+  target.own = batch.labels[row];
   target.partner = target.own;
-  if (args.mix_labels != nullptr) {
-    target.partner = args.mix_labels[row];
-    target.own_share = args.mix_weights[row];
+  if (batch.mix_labels != nullptr) {
+    target.partner = batch.mix_labels[row];
+    target.own_share = batch.mix_weights[row];
   }
-  if (args.targets != nullptr) {
-    target.of_outputs = args.targets + static_cast<int64_t>(row) * args.classes;
+  if (batch.targets != nullptr) {
+    target.of_outputs = batch.targets + static_cast<int64_t>(row) * classes;
   }
   return target;
 }
@@ -148,17 +141,19 @@ CpuRowResult binary_row(const LossArgs& args, const CpuRowTarget& target, float 
 // smoothing moves targets to (1 - s) * t + s / 2, as in Keras. top1 is the share of outputs on the
 // right side of 0 (above it for targets from 0.5 up); top5 counts the rows whose outputs are all
 // right.
-StepMetrics compute_loss(LossKind kind, const LossArgs& args, float* logits) {
+StepMetrics compute_loss(LossKind kind, const LossArgs& args, const BatchRows& batch,
+                         float* logits) {
   const auto row_of = kind == LossKind::binary ? binary_row : softmax_row;
   StepMetrics metrics;
   for (int row = 0; row < args.rows; ++row) {
     float* row_logits = logits + static_cast<int64_t>(row) * args.classes;
-    const float weight = args.weights[row];
+    const float weight = batch.weights[row];
     if (weight == 0) {  // ignores the row, even if it has a NaN
       std::fill_n(row_logits, args.classes, 0.0f);
       continue;
     }
-    const CpuRowResult result = row_of(args, target_of(args, row), weight * args.scale, row_logits);
+    const CpuRowResult result =
+        row_of(args, target_of(batch, args.classes, row), weight * args.scale, row_logits);
     metrics.finite = metrics.finite && std::isfinite(result.loss);
     metrics.loss_sum += weight * result.loss;
     metrics.weight_sum += weight;
@@ -243,13 +238,7 @@ class CpuHeadSteps final : public CpuSteps {
          metrics = builder.layout().metrics(), in = builder.read_view(features_desc_, features_),
          out = builder.view(logits_desc_, logits_)](const MicroBatchRun& r) {
           forward_linear(shape, r.parameters, floats(in), floats(out));
-          LossArgs args = loss;
-          args.labels = r.labels;
-          args.weights = r.weights;
-          args.targets = r.targets;
-          args.mix_labels = r.mix_labels;
-          args.mix_weights = r.mix_weights;
-          const StepMetrics made = compute_loss(kind, args, floats(out));
+          const StepMetrics made = compute_loss(kind, loss, r.rows, floats(out));
           if (last) write_metrics(made, r.gradients + metrics);
         });
   }

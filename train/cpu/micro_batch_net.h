@@ -78,12 +78,7 @@ struct MicroBatchRun {
   const float* statistics = nullptr;
   const std::vector<dnnl::memory>* forward_weights = nullptr;   // per node; convolutions only
   const std::vector<dnnl::memory>* backward_weights = nullptr;  // training
-  const int32_t* labels = nullptr;                              // training
-  const float* weights = nullptr;                               // training
-  const float* targets = nullptr;                               // training; as in BatchRows
-  const int32_t* mix_labels = nullptr;                          // training on mixed pixels
-  const float* mix_weights = nullptr;                           // training on mixed pixels
-  int64_t position = 0;                                         // training; as in BatchRows
+  BatchRows rows;                                               // training; without images
   int micro_batch = 0;                                          // training; of the batch
   float* gradients = nullptr;  // training: a gradient buffer (GradientLayout)
   float* logits = nullptr;     // evaluation: (rows, classes)

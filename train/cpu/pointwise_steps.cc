@@ -110,7 +110,7 @@ void CpuPlanBuilder::dropout(const char* name, int index, int from, int to) {
          [args, from = view(activation(index), from),
           to = view(activation(index), to)](const MicroBatchRun& run) {
            with_numbers(args.precision, from, to, [&](const auto* in, auto* out) {
-             apply_dropout(args, run.position, in, out);
+             apply_dropout(args, run.rows.position, in, out);
            });
          });
 }

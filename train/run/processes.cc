@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <stdexcept>
 
 #include "train/checkpoint/checksum.h"
@@ -92,18 +90,13 @@ void TrainProcesses::share(ModelProgress& progress) {
 
 void TrainProcesses::share(TrainState& state, int owner) {
   if (!group_) return;
-  std::vector<float>* const buffers[] = {
-      &state.parameters,         &state.momenta,        &state.statistics, &state.average,
-      &state.average_statistics, &state.second_moments, &state.residuals};
-  constexpr size_t kBuffers = std::size(buffers);
-  std::array<int64_t, kBuffers + 1> sizes{};  // of the buffers; then the replicas of residuals
-  for (size_t i = 0; i < kBuffers; ++i) sizes[i] = static_cast<int64_t>(buffers[i]->size());
-  sizes[kBuffers] = state.residual_replicas;
-  share_values(*group_, owner, std::span<int64_t>(sizes));
-  state.residual_replicas = static_cast<int>(sizes[kBuffers]);
-  for (size_t i = 0; i < kBuffers; ++i) {
-    buffers[i]->resize(static_cast<size_t>(sizes[i]));
-    share_values(*group_, owner, std::span(*buffers[i]));
+  share_values(*group_, owner, std::span(&state.residual_replicas, 1));
+  for (const auto buffer : kStateBuffers) {
+    std::vector<float>& values = state.*buffer;
+    size_t size = values.size();
+    share_values(*group_, owner, std::span(&size, 1));
+    values.resize(size);
+    share_values(*group_, owner, std::span(values));
   }
 }
 
