@@ -14,6 +14,7 @@ AUGMENTATION = ("A built-in augmentation", 3, r"\bkTrimBorder\b|trim_border\.cc|
 SOURCE = ("A source.", 4, r"\bis_cifar_folder\b|cifar_source\.cc", {"NAME": "cifar"})  # Python has a function of its own for it, too
 FORMAT = ("A format of shards", 4, r"\bscan_parquet\b|BlobFormat::parquet|enum class BlobFormat", {"NAME": "parquet"})
 MODEL = ("A model", 2, r"alexnet_models|alexnet\.cc", {"NAME": "alexnet"})
+RECIPE_FLAG = ("A flag of a recipe", 4, r"\bdouble trust\b|\(trust\b|&S::trust\b|&Optimizer::trust\b|--trust\b", {})
 
 
 def listed_files(addition):
@@ -55,6 +56,9 @@ class Additions(unittest.TestCase):
 
     def test_a_model(self):
         self.check(*MODEL)
+
+    def test_a_recipe_flag(self):
+        self.check(*RECIPE_FLAG)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@
 #include "pipeline/augment.h"
 #include "tests/tools/train_runs.h"
 #include "tools/option/config_file.h"
-#include "tools/option/renamed_options.h"
+#include "tools/option/parser.h"
 
 namespace stoker {
 namespace {

@@ -10,7 +10,7 @@
 #include "tools/command/bench_output.h"
 #include "tools/command/command.h"
 #include "tools/option/feed_options.h"
-#include "tools/option/reduce_option.h"
+#include "tools/option/train_options.h"
 
 namespace stoker {
 namespace {

@@ -18,7 +18,7 @@
 #include "tools/command/command.h"
 #include "tools/command/machine_option.h"
 #include "tools/machine/machine.h"
-#include "tools/option/reduce_option.h"
+#include "tools/option/train_options.h"
 #include "train/model/models.h"
 
 namespace stoker {

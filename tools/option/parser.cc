@@ -12,15 +12,103 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <string>
 
 #include "pipeline/files/invalid_field.h"
 #include "pipeline/store/object_store.h"
 #include "tools/option/config_file.h"
-#include "tools/option/help_formatter.h"
-#include "tools/option/renamed_options.h"
 
 namespace stoker {
 namespace {
+
+constexpr RenamedOption kRenamed[] = {
+    {"comm-dtype", "grad-wire"},
+    {"rows", "batch"},
+    {"build-seek-index", "seek-index", "auto"},
+    {"rows-per-shard", "micro-batch"},
+    {"crop", "augment", "random_resized_crop | flip"},
+    {"flip", "augment", "random_resized_crop | flip(alternating=True)"},
+    {"filter", "augment", "random_resized_crop(filter=bicubic)"},
+    {"scale-min", "augment", "random_resized_crop(scale=(0.35, 1))"},
+    {"scale-max", "augment", "random_resized_crop(scale=(0.08, 0.9))"},
+    {"ratio-min", "augment", "random_resized_crop(ratio=(0.5, 1.5))"},
+    {"ratio-max", "augment", "random_resized_crop(ratio=(0.5, 1.5))"},
+    {"resize-short", "augment", "resize_center_crop(256)"},
+    {"pad", "augment", "resize | random_crop(padding=4)"},
+    {"pad-mode", "augment", "resize | random_crop(padding=4, mode=reflect)"},
+    {"cutout", "augment", "random_resized_crop | flip | cutout(8)"},
+    {"brightness", "augment", "random_resized_crop | flip | color_jitter(brightness=0.4)"},
+    {"contrast", "augment", "random_resized_crop | flip | color_jitter(contrast=0.4)"},
+    {"saturation", "augment", "random_resized_crop | flip | color_jitter(saturation=0.4)"},
+    {"hue", "augment", "random_resized_crop | flip | color_jitter(hue=0.1)"},
+    {"mixup", "augment", "random_resized_crop | flip | mix(mixup=0.2)"},
+    {"cutmix", "augment", "random_resized_crop | flip | mix(cutmix=1)"},
+};
+
+constexpr size_t kHelpWidth = 100;
+constexpr size_t kColumn = 34;  // where the right side begins
+
+std::string wrapped(const std::string& text, size_t width) {
+  std::istringstream words(text);
+  std::string lines, line;
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > width) {
+      lines += line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return lines + line;
+}
+
+// Returns "1 to 1024" for "INT:INT in [1 - 1024]", and "" for a type without a range.
+std::string range_of(const std::string& type) {
+  if (type.find(":NONNEGATIVE") != std::string::npos) return "0 or more";
+  const std::string begin = " in [";
+  const size_t at = type.find(begin);
+  if (at == std::string::npos) return "";
+  const size_t first = at + begin.size(), minus = type.find(" - ", first);
+  const size_t end = type.find(']', first);
+  return type.substr(first, minus - first) + " to " + type.substr(minus + 3, end - minus - 3);
+}
+
+// Lays --help out: "--name VALUE" or "--name {choices}" on the left; the meaning, the default and
+// the range on the right, broken into lines that fit 100 columns.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(kColumn); }
+  std::string make_description(const CLI::App* app) const override;
+  std::string make_option_opts(const CLI::Option* option) const override;
+  std::string make_option_desc(const CLI::Option* option) const override;
+};
+
+std::string HelpFormatter::make_description(const CLI::App* app) const {
+  return CLI::Formatter::make_description(app) + "\n";
+}
+
+// CLI11 prints "INT:INT in [0 - 9]" or "TEXT:{a,b}"; this prints only the type, or the choices.
+std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
+  if (option->get_type_size() == 0) return "";
+  const std::string type = option->get_type_name();
+  const size_t colon = type.find(':');
+  if (colon != std::string::npos && type.compare(colon + 1, 1, "{") == 0) {
+    return " " + type.substr(colon + 1);
+  }
+  const std::string base = type.substr(0, colon);
+  return " " + (base == "UINT" ? "INT" : base);
+}
+
+std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
+  std::string text = option->get_description();
+  if (option->get_required()) text += " (required)";
+  std::string facts = range_of(option->get_type_name());
+  const std::string value = option->get_default_str();
+  if (option->get_type_size() != 0 && !value.empty()) {
+    facts = "default: " + value + (facts.empty() ? "" : "; " + facts);
+  }
+  if (!facts.empty()) text += " (" + facts + ")";
+  return wrapped(text, kHelpWidth - kColumn);
+}
 
 constexpr const char* kFooter =
     "Exit codes: 0 done; 1 found something (bad files, a difference); 2 wrong options or data "
@@ -276,10 +364,17 @@ std::string section_name(std::string name) {
 
 }  // namespace
 
+const RenamedOption* find_renamed(std::string_view old_name) {
+  for (const RenamedOption& option : kRenamed) {
+    if (old_name == option.old_name) return &option;
+  }
+  return nullptr;
+}
+
 std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string& description,
                                       const std::string& examples) {
   auto app = std::make_unique<CLI::App>(description, "stoker " + name);
-  app->formatter(make_help_formatter());
+  app->formatter(std::make_shared<HelpFormatter>());
   app->footer("Examples:\n" + examples + "\n" + kFooter);
   app->set_config("--config", "",
                   "TOML file to read options from: long option names as keys, at its top or in a "

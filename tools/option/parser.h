@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -44,5 +45,17 @@ std::string in_options(const std::string& message);
 
 // Whether there is such a subcommand: {"train"}, {"bench", "feed"}. tools/command has the list.
 bool is_command(const std::vector<std::string>& words);
+
+// An option that has been renamed, or has become a part of another. The old name is refused, on the
+// command line and in a config file, and the message says what to write now.
+struct RenamedOption {
+  const char* old_name;
+  const char* now;         // the present name
+  const char* value = "";  // an example of what to write there, if the value is another one
+};
+
+// Returns what the option that was called `old_name` ("comm-dtype") is now; null for any other
+// name.
+const RenamedOption* find_renamed(std::string_view old_name);
 
 }  // namespace stoker

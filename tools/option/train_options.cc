@@ -6,13 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <stdexcept>
+#include <tuple>
 
 #include "tools/machine/build_info.h"
 #include "tools/option/augment_choice.h"
 #include "tools/option/parser.h"
-#include "tools/option/reduce_option.h"
 #include "train/model/choices.h"
 #include "train/model/models.h"
 #include "train/run/replica.h"
@@ -20,22 +21,38 @@
 namespace stoker {
 namespace {
 
-const auto kSchedules = choices_by_name<ScheduleKind>();
-const auto kOptimizers = choices_by_name<OptimizerKind>();
-const auto kLastBatches = choices_by_name<LastBatch>();
+// Before there were other strategies, all-reduce was named by its transport alone.
+constexpr const char* kOldValues[] = {"nccl", "device", "host"};
+
+const std::map<std::string, GradWire> kGradWireNames(std::begin(kGradWires), std::end(kGradWires));
+
+std::string problem_of(const std::string& text) {
+  for (const char* old : kOldValues) {
+    if (text == old) return text + " is now all-reduce:" + text;
+  }
+  std::string names;
+  for (const auto& [name, kind] : kReduceKinds) {
+    if (text == name) return "";
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  return text + " is none of " + names;
+}
+
+std::string value_names() {
+  std::string names;
+  for (const auto& [name, kind] : kReduceKinds)
+    names += (names.empty() ? "" : ",") + std::string(name);
+  return "{" + names + "}";
+}
+
 const std::map<std::string, std::optional<Precision>> kTrainPrecisions = {
     {"auto", std::nullopt}, {"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
 const std::map<std::string, FeedKind> kTrainFeeds = {
     {"real", FeedKind::real}, {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}};
 
-const std::string kAutomatic = "auto";
+constexpr const char* kBatchAuto = "auto";
 const char* const kRecipeGroup = "Recipe (default: the model's, see below)";
 constexpr int kMaxBatch = 1 << 24;
-
-template <typename To, typename From>
-void set(const std::optional<From>& from, To& to) {
-  if (from) to = static_cast<To>(*from);
-}
 
 int whole_batch(const std::string& text) {
   int rows = 0;
@@ -48,48 +65,8 @@ int whole_batch(const std::string& text) {
   return rows;
 }
 
-// Milestones are epochs, as in PyTorch's MultiStepLR; the recipe has them as shares of the run.
-void set_steps(const TrainArguments& arguments, Recipe& recipe) {
-  const bool milestones = !arguments.milestones.empty();
-  if (recipe.schedule.kind != ScheduleKind::step && (milestones || arguments.gamma)) {
-    throw std::invalid_argument(
-        fmt::format("{}: it needs --schedule step", milestones ? "--milestones" : "--gamma"));
-  }
-  set(arguments.gamma, recipe.schedule.gamma);
-  if (!milestones) return;
-  recipe.schedule.milestones.clear();
-  double previous = 0;
-  for (const double epoch : arguments.milestones) {
-    if (epoch <= previous || epoch >= recipe.epochs) {
-      throw std::invalid_argument(
-          fmt::format("--milestones: {} must be epochs that ascend, within the {:g} of --epochs",
-                      fmt::join(arguments.milestones, ","), recipe.epochs));
-    }
-    recipe.schedule.milestones.push_back(epoch / recipe.epochs);
-    previous = epoch;
-  }
-}
-
-void set_warmup(const TrainArguments& arguments, ScheduleSpec& schedule) {
-  if (arguments.warmup_epochs && arguments.warmup_steps) {
-    throw std::invalid_argument(
-        fmt::format("--warmup-steps: {} steps or --warmup-epochs {:g}, not both",
-                    *arguments.warmup_steps, *arguments.warmup_epochs));
-  }
-  set(arguments.warmup_epochs, schedule.warmup_epochs);
-  set(arguments.warmup_start, schedule.warmup_start);
-  if (!arguments.warmup_steps) return;
-  schedule.warmup_epochs = 0;
-  schedule.warmup_steps = *arguments.warmup_steps;
-}
-
-[[noreturn]] void refuse_for(OptimizerKind kind, const char* option, const char* what) {
-  throw std::invalid_argument(
-      fmt::format("{}: the optimizer is {}, which has no {}", option, to_string(kind), what));
-}
-
-void set_rate_factors(const TrainArguments& arguments, OptimizerSpec& optimizer) {
-  for (const std::string& text : arguments.rate_factors) {
+void set_rate_factors(Recipe& recipe, const std::vector<std::string>& factors) {
+  for (const std::string& text : factors) {
     const size_t at = text.rfind('=');
     const std::string key = text.substr(0, at);
     const char* begin = text.data() + std::min(text.size(), at + 1);
@@ -100,49 +77,128 @@ void set_rate_factors(const TrainArguments& arguments, OptimizerSpec& optimizer)
       throw std::invalid_argument(
           fmt::format("--lr-factors: '{}' is not NAME=FACTOR, such as layer1=0.1", text));
     }
-    optimizer.rate_factors[key] = factor;
+    recipe.optimizer.rate_factors[key] = factor;
   }
 }
 
-void set_optimizer(const TrainArguments& arguments, OptimizerSpec& optimizer) {
-  const OptimizerKind before = optimizer.kind;
-  if (arguments.optimizer) {
-    optimizer = with_optimizer(optimizer, kOptimizers.at(*arguments.optimizer));
-  }
-  const OptimizerKind kind = optimizer.kind;
-  const bool adam = has_second_moments(kind);
-  if (kind != before && !adam && !arguments.learning_rate) {
+void set_betas(Recipe& recipe, const std::vector<double>& betas) {
+  if (betas.size() != 2) {
     throw std::invalid_argument(
-        fmt::format("--optimizer: {} needs --lr, because the model's rate is for {}",
-                    to_string(kind), to_string(before)));
+        fmt::format("--betas: {} are {} numbers, not 2", fmt::join(betas, ","), betas.size()));
   }
-  if (adam && arguments.nesterov) refuse_for(kind, "--nesterov", "Nesterov momentum");
-  if (adam && arguments.momentum) refuse_for(kind, "--momentum", "momentum but --betas");
-  if (!adam && !arguments.betas.empty()) refuse_for(kind, "--betas", "betas but --momentum");
-  if (!adam && arguments.epsilon) refuse_for(kind, "--epsilon", "epsilon");
-  if (kind != OptimizerKind::lars && arguments.trust) refuse_for(kind, "--trust", "trust ratio");
-  set_rate_factors(arguments, optimizer);
-  set(arguments.learning_rate, optimizer.learning_rate);
-  set(arguments.lr_ref_batch, optimizer.lr_ref_batch);
-  set(arguments.momentum, optimizer.momentum);
-  if (arguments.nesterov) optimizer.nesterov = true;
-  set(arguments.weight_decay, optimizer.weight_decay);
-  set(arguments.epsilon, optimizer.epsilon);
-  set(arguments.trust, optimizer.trust);
-  set(arguments.clip_norm, optimizer.clip_norm);
-  if (arguments.betas.empty()) return;
-  if (arguments.betas.size() != 2) {
-    throw std::invalid_argument(fmt::format("--betas: {} are {} numbers, not 2",
-                                            fmt::join(arguments.betas, ","),
-                                            arguments.betas.size()));
-  }
-  optimizer.beta1 = arguments.betas[0];
-  optimizer.beta2 = arguments.betas[1];
+  recipe.optimizer.beta1 = betas[0];
+  recipe.optimizer.beta2 = betas[1];
 }
+
+// Milestones are epochs, as in PyTorch's MultiStepLR; the recipe has them as shares of the run.
+void set_milestones(Recipe& recipe, const std::vector<double>& epochs) {
+  recipe.schedule.milestones.clear();
+  double previous = 0;
+  for (const double epoch : epochs) {
+    if (epoch <= previous || epoch >= recipe.epochs) {
+      throw std::invalid_argument(
+          fmt::format("--milestones: {} must be epochs that ascend, within the {:g} of --epochs",
+                      fmt::join(epochs, ","), recipe.epochs));
+    }
+    recipe.schedule.milestones.push_back(epoch / recipe.epochs);
+    previous = epoch;
+  }
+}
+
+void set_size(Recipe& recipe, int size) { recipe.set_input({size, size}); }
+
+void set_average(Recipe& recipe, double decay) {
+  recipe.average = {.kind = AverageKind::ema, .every = 1, .decay = decay};
+}
+
+void change_optimizer(Recipe& recipe, OptimizerKind kind, bool has_rate) {
+  const OptimizerKind before = recipe.optimizer.kind;
+  recipe.optimizer = with_optimizer(recipe.optimizer, kind);
+  if (kind == before || has_second_moments(kind) || has_rate) return;
+  throw std::invalid_argument(
+      fmt::format("--optimizer: {} needs --lr, because the model's rate is for {}", to_string(kind),
+                  to_string(before)));
+}
+
+void set_warmup_steps(Recipe& recipe, int64_t steps, bool has_epochs) {
+  if (has_epochs) {
+    throw std::invalid_argument(
+        fmt::format("--warmup-steps: {} steps or --warmup-epochs {:g}, not both", steps,
+                    recipe.schedule.warmup_epochs));
+  }
+  recipe.schedule.warmup_epochs = 0;
+  recipe.schedule.warmup_steps = steps;
+}
+
+// A check whether an option fits into a recipe, of which `name` is the option's.
+using Fits = std::function<void(const char* name, const Recipe&)>;
+
+// The option is for optimizers of which `has` is true; the others have no `what`.
+Fits only_for(bool (*has)(OptimizerKind), const char* what) {
+  return [=](const char* name, const Recipe& recipe) {
+    const OptimizerKind kind = recipe.optimizer.kind;
+    if (has(kind)) return;
+    throw std::invalid_argument(
+        fmt::format("{}: the optimizer is {}, which has no {}", name, to_string(kind), what));
+  };
+}
+bool has_momentum(OptimizerKind kind) { return !has_second_moments(kind); }
+bool is_lars(OptimizerKind kind) { return kind == OptimizerKind::lars; }
+
+void only_for_steps(const char* name, const Recipe& recipe) {
+  if (recipe.schedule.kind == ScheduleKind::step) return;
+  throw std::invalid_argument(fmt::format("{}: it needs --schedule step", name));
+}
+
+// Adds options to the parser, and to `changes` what each does to the recipe. They have the order of
+// the help, whatever comes from the command line or from a config file, which is parsed first.
+struct RecipeParser {
+  CLI::App& app;
+  std::vector<std::function<void(Recipe&)>>& changes;
+
+  // An option whose value `set` puts into the recipe: a value, the name of a choice, several
+  // values with commas between them, or a flag.
+  template <class T>
+  CLI::Option* add(const char* name, std::function<void(Recipe&, const T&)> set, const char* help,
+                   Fits fits = {}) const {
+    const size_t row = changes.size();
+    changes.emplace_back();
+    const auto keep = [=, &to = changes](const T& value) {
+      to[row] = [=](Recipe& recipe) {
+        if (fits) fits(name, recipe);
+        set(recipe, value);
+      };
+    };
+    CLI::Option* option = nullptr;
+    if constexpr (std::is_enum_v<T>) {
+      static const std::map<std::string, T> kValues = choices_by_name<T>();
+      const auto keep_named = [keep](const std::string& value) { keep(kValues.at(value)); };
+      option = app.add_option_function<std::string>(name, keep_named, help);
+      option->check(CLI::IsMember(&kValues));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      option = app.add_flag_callback(
+          name, [keep] { keep(true); }, help);
+    } else {
+      option = app.add_option_function<T>(name, keep, help);
+    }
+    if (option->get_expected_max() > 1) {
+      option->delimiter(',')->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    }
+    return option->group(kRecipeGroup);
+  }
+  // An option that is a field of the recipe, or of its optimizer or schedule.
+  template <class S, class T>
+  CLI::Option* add(const char* name, T S::*field, const char* help, const Fits& fits = {}) const {
+    const auto set = [field](Recipe& recipe, const T& value) {
+      std::get<S&>(std::tie(recipe, recipe.optimizer, recipe.schedule)).*field = value;
+    };
+    return add<T>(name, set, help, fits);
+  }
+};
 
 int whole_batch_of(const TrainArguments& arguments, int64_t all_devices, int otherwise) {
   if (!arguments.batch_per_device) {
-    return arguments.batch && *arguments.batch != kAutomatic ? whole_batch(*arguments.batch)
+    return arguments.batch && *arguments.batch != kBatchAuto ? whole_batch(*arguments.batch)
                                                              : otherwise;
   }
   const int64_t each = *arguments.batch_per_device;
@@ -165,19 +221,9 @@ Recipe make_recipe(const TrainArguments& arguments, int64_t all_devices) {
     recipe.train.set_stages(*arguments.augment);
     recipe.set_input(own_size(recipe.train.stages).value_or(recipe.input));
   }
-  if (arguments.size) recipe.set_input({*arguments.size, *arguments.size});
-  if (arguments.epochs) recipe.set_epochs(*arguments.epochs);
   recipe.batch = whole_batch_of(arguments, all_devices, recipe.batch);
-  set(arguments.micro_batch_size, recipe.micro_batch_size);
-  set_optimizer(arguments, recipe.optimizer);
-  set(arguments.label_smoothing, recipe.label_smoothing);
-  set_warmup(arguments, recipe.schedule);
-  set(arguments.views, recipe.eval_views);
-  if (arguments.schedule) recipe.schedule.kind = kSchedules.at(*arguments.schedule);
-  set_steps(arguments, recipe);
-  if (arguments.last_batch) recipe.last_batch = kLastBatches.at(*arguments.last_batch);
-  if (arguments.ema) {
-    recipe.average = {.kind = AverageKind::ema, .every = 1, .decay = *arguments.ema};
+  for (const auto& change : arguments.recipe_changes) {
+    if (change) change(recipe);
   }
   if (const auto given = kTrainPrecisions.at(arguments.precision)) recipe.precision = given;
   recipe.validate();
@@ -185,95 +231,102 @@ Recipe make_recipe(const TrainArguments& arguments, int64_t all_devices) {
 }
 
 void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
-  const auto add = [&app](const std::string& name, auto& value, const std::string& text) {
-    return app.add_option(name, value, text)->group(kRecipeGroup);
-  };
-  add("--epochs", arguments.epochs,
-      "Length of the run in epochs, above 0. It may end inside an epoch: 9.9");
-  add("--batch", arguments.batch,
-      "Samples per step of all devices together, 1 to 16777216. auto takes as many as the memory "
-      "holds");
-  add("--batch-per-device", arguments.batch_per_device,
-      "Samples per step of each device, instead of --batch, which is then this times all devices "
-      "of "
-      "all processes; --lr-ref-batch scales the learning rate with it")
-      ->check(CLI::Range(1, kMaxBatch));
-  add("--accumulate", arguments.run.accumulate,
-      "Parts in which each device takes its samples of a step. Their gradients are added up before "
-      "the one update, so a large batch needs the memory of a part; a GPU's batch norm sees a part "
-      "at a time")
-      ->check(CLI::Range(1, 1 << 20));
-  add("--size", arguments.size,
-      "Width and height of the images that the model sees, in pixels (default: that of --augment, "
-      "or "
-      "the model's)")
-      ->check(CLI::Range(1, 1 << 14));
-  add("--optimizer", arguments.optimizer,
-      "Optimizer: sgd, lars (layer-wise rates for large batches; needs --lr), adam or adamw (with "
-      "PyTorch's rate and decay, unless they are given)")
-      ->check(CLI::IsMember(&kOptimizers));
-  add("--lr", arguments.learning_rate,
-      "Peak learning rate, 0 or more, at a batch of --lr-ref-batch samples");
-  add("--lr-ref-batch", arguments.lr_ref_batch,
-      "Samples for which --lr is meant: the rate is scaled by --batch divided by this. 0 leaves it "
-      "unscaled");
-  add("--momentum", arguments.momentum, "Momentum of sgd and lars, in [0, 1)");
-  app.add_flag("--nesterov", arguments.nesterov, "Nesterov momentum for sgd and lars")
+  using Optimizer = OptimizerSpec;
+  using Schedule = ScheduleSpec;
+  const RecipeParser parser{app, arguments.recipe_changes};
+  parser.add<double>("--epochs", &Recipe::set_epochs,
+                     "Length of the run in epochs, above 0. It may end inside an epoch: 9.9");
+  app.add_option("--batch", arguments.batch,
+                 "Samples per step of all devices together, 1 to 16777216. auto takes as many as "
+                 "the memory holds")
       ->group(kRecipeGroup);
-  add("--betas", arguments.betas,
-      "Decay of the first and second moment of adam and adamw, in [0, 1): 0.9,0.999")
-      ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->default_str("");
-  add("--epsilon", arguments.epsilon, "What adam and adamw add to the divisor, above 0");
-  add("--trust", arguments.trust,
-      "Trust coefficient of lars, above 0: the share of its weights' norm by which a tensor may "
-      "change per step at a rate of 1");
-  add("--weight-decay", arguments.weight_decay,
-      "Weight decay, 0 or more; adamw's is decoupled. Batch norms and biases are left out");
-  add("--lr-factors", arguments.rate_factors,
+  app.add_option("--batch-per-device", arguments.batch_per_device,
+                 "Samples per step of each device, instead of --batch, which is then this times "
+                 "all devices of all processes; --lr-ref-batch scales the learning rate with it")
+      ->check(CLI::Range(1, kMaxBatch))
+      ->group(kRecipeGroup);
+  app.add_option("--accumulate", arguments.run.accumulate,
+                 "Parts in which each device takes its samples of a step. Their gradients are "
+                 "added up before the one update, so a large batch needs the memory of a part; a "
+                 "GPU's batch norm sees a part at a time")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(kRecipeGroup);
+  parser
+      .add<int>("--size", set_size,
+                "Width and height of the images that the model sees, in pixels (default: that of "
+                "--augment, or the model's)")
+      ->check(CLI::Range(1, 1 << 14));
+  parser.add<OptimizerKind>(
+      "--optimizer",
+      [&app](Recipe& recipe, auto kind) { change_optimizer(recipe, kind, is_given(app, "--lr")); },
+      "Optimizer: sgd, lars (layer-wise rates for large batches; needs --lr), adam or adamw "
+      "(with PyTorch's rate and decay, unless they are given)");
+  parser.add("--lr", &Optimizer::learning_rate,
+             "Peak learning rate, 0 or more, at a batch of --lr-ref-batch samples");
+  parser.add("--lr-ref-batch", &Optimizer::lr_ref_batch,
+             "Samples for which --lr is meant: the rate is scaled by --batch divided by this. 0 "
+             "leaves it unscaled");
+  parser.add("--momentum", &Optimizer::momentum, "Momentum of sgd and lars, in [0, 1)",
+             only_for(has_momentum, "momentum but --betas"));
+  parser.add("--nesterov", &Optimizer::nesterov, "Nesterov momentum for sgd and lars",
+             only_for(has_momentum, "Nesterov momentum"));
+  parser.add<std::vector<double>>(
+      "--betas", set_betas,
+      "Decay of the first and second moment of adam and adamw, in [0, 1): 0.9,0.999",
+      only_for(has_second_moments, "betas but --momentum"));
+  parser.add("--epsilon", &Optimizer::epsilon, "What adam and adamw add to the divisor, above 0",
+             only_for(has_second_moments, "epsilon"));
+  parser.add("--trust", &Optimizer::trust,
+             "Trust coefficient of lars, above 0: the share of its weights' norm by which a tensor "
+             "may change per step at a rate of 1",
+             only_for(is_lars, "trust ratio"));
+  parser.add("--weight-decay", &Optimizer::weight_decay,
+             "Weight decay, 0 or more; adamw's is decoupled. Batch norms and biases are left out");
+  parser.add<std::vector<std::string>>(
+      "--lr-factors", set_rate_factors,
       "Factors of the learning rate for parts of the model, by the beginning of their names: "
-      "conv1=0,layer1=0.1. 0 freezes a part")
-      ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->default_str("");
-  add("--clip-norm", arguments.clip_norm,
-      "Largest norm of all gradients together, 0 or more; larger ones are scaled down to it. 0 "
-      "does not clip");
-  add("--label-smoothing", arguments.label_smoothing,
-      "Share of the target that is spread over all classes, in [0, 1)");
-  add("--schedule", arguments.schedule, "Shape of the learning rate over the whole run")
-      ->check(CLI::IsMember(&kSchedules));
-  add("--milestones", arguments.milestones,
-      "Epochs after which --schedule step multiplies the rate by --gamma, ascending: 30,60,80")
-      ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->default_str("");
-  add("--gamma", arguments.gamma,
-      "Factor of the learning rate at each of the --milestones, in (0, 1]");
-  add("--warmup-epochs", arguments.warmup_epochs,
-      "Epochs in which the learning rate rises linearly, step by step; 0 or more");
-  add("--warmup-steps", arguments.warmup_steps,
-      "The same as a number of steps, instead of --warmup-epochs; 0 or more")
+      "conv1=0,layer1=0.1. 0 freezes a part");
+  parser.add("--clip-norm", &Optimizer::clip_norm,
+             "Largest norm of all gradients together, 0 or more; larger ones are scaled down to "
+             "it. 0 does not clip");
+  parser.add("--label-smoothing", &Recipe::label_smoothing,
+             "Share of the target that is spread over all classes, in [0, 1)");
+  parser.add("--schedule", &Schedule::kind, "Shape of the learning rate over the whole run");
+  parser.add<std::vector<double>>(
+      "--milestones", set_milestones,
+      "Epochs after which --schedule step multiplies the rate by --gamma, ascending: 30,60,80",
+      only_for_steps);
+  parser.add("--gamma", &Schedule::gamma,
+             "Factor of the learning rate at each of the --milestones, in (0, 1]", only_for_steps);
+  parser.add("--warmup-epochs", &Schedule::warmup_epochs,
+             "Epochs in which the learning rate rises linearly, step by step; 0 or more");
+  parser
+      .add<int64_t>(
+          "--warmup-steps",
+          [&app](Recipe& recipe, int64_t steps) {
+            set_warmup_steps(recipe, steps, is_given(app, "--warmup-epochs"));
+          },
+          "The same as a number of steps, instead of --warmup-epochs; 0 or more")
       ->check(CLI::NonNegativeNumber);
-  add("--warmup-start", arguments.warmup_start,
-      "Share of the rate from which the warm-up rises, in [0, 1]");
-  add("--ema", arguments.ema,
-      "Decay per step of the averaged weights, in [0, 1). The averaged weights are then evaluated "
-      "and saved");
-  add("--micro-batch", arguments.micro_batch_size,
-      "Samples of a CPU replica that batch norm sees together (ghost batch norm), 1 or more. They "
-      "must "
-      "divide the samples of a device; a GPU takes all of its samples together");
-  add("--last-batch", arguments.last_batch,
-      "What fills the last batch of an epoch. pad repeats samples with weight 0, drop leaves the "
-      "rest "
-      "of the epoch out, wrap takes the epoch's first samples again")
-      ->check(CLI::IsMember(&kLastBatches));
-  add("--views", arguments.views,
-      "Views of each image in the last evaluation: 1 (plain), 2 (also mirrored) or 6 (also "
-      "shifted)")
+  parser.add("--warmup-start", &Schedule::warmup_start,
+             "Share of the rate from which the warm-up rises, in [0, 1]");
+  parser.add<double>(
+      "--ema", set_average,
+      "Decay per step of the averaged weights, in [0, 1). The averaged weights are then "
+      "evaluated and saved");
+  parser.add("--micro-batch", &Recipe::micro_batch_size,
+             "Samples of a CPU replica that batch norm sees together (ghost batch norm), 1 or "
+             "more. They must divide the samples of a device; a GPU takes all of its samples "
+             "together");
+  parser.add("--last-batch", &Recipe::last_batch,
+             "What fills the last batch of an epoch. pad repeats samples with weight 0, drop "
+             "leaves the rest of the epoch out, wrap takes the epoch's first samples again");
+  parser
+      .add("--views", &Recipe::eval_views,
+           "Views of each image in the last evaluation: 1 (plain), 2 (also mirrored) or 6 (also "
+           "shifted)")
       ->check(CLI::IsMember({1, 2, 6}));
+  add_augment_option(app, arguments.augment, "the model's")->group(kRecipeGroup);
 }
 
 void add_run_options(CLI::App& app, TrainArguments& arguments) {
@@ -386,11 +439,28 @@ void add_measure_options(CLI::App& app, TrainArguments& arguments) {
 
 }  // namespace
 
+ReduceKind parse_reduce(const std::string& text) {
+  for (const auto& [name, kind] : kReduceKinds) {
+    if (text == name) return kind;
+  }
+  throw std::invalid_argument("--reduce: " + problem_of(text));
+}
+
+CLI::Option* check_reduce(CLI::Option* option) {
+  return option->check(CLI::Validator(problem_of, value_names()));
+}
+
+GradWire parse_grad_wire(const std::string& text) { return kGradWireNames.at(text); }
+
+CLI::Option* check_grad_wire(CLI::Option* option) {
+  return option->check(CLI::IsMember(&kGradWireNames));
+}
+
 TrainOptions TrainArguments::options(const Launch& launch) const {
   TrainOptions options = run;
   options.devices = parse_devices(devices, launch.local_rank, launch.local_world);
   options.recipe = make_recipe(*this, static_cast<int64_t>(options.devices.size()) * launch.world);
-  options.batch_auto = batch == kAutomatic;
+  options.batch_auto = batch == kBatchAuto;
   options.local_processes = launch.local_world;
   options.reduce = parse_reduce(reduce);
   options.grad_wire = parse_grad_wire(grad_wire);
@@ -452,7 +522,6 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_decode_options(app, arguments.data);
   add_feed_options(app, arguments.data);
   add_recipe_options(app, arguments);
-  add_augment_option(app, arguments.augment, "the model's")->group(kRecipeGroup);
   add_measure_options(app, arguments);
 }
 

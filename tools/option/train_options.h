@@ -3,6 +3,7 @@
 // std::invalid_argument with the option and the value.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,10 +12,13 @@
 #include "tools/option/feed_options.h"
 #include "tools/option/sample_choice.h"
 #include "train/collective/process/launch.h"
+#include "train/collective/reduce_kind.h"
+#include "train/collective/wire/grad_wire.h"
 #include "train/trainer.h"
 
 namespace CLI {
 class App;
+class Option;
 }  // namespace CLI
 
 namespace stoker {
@@ -36,20 +40,9 @@ struct TrainArguments {
   std::optional<int> metrics_port;  // on the loopback; 0: any free port
 
   // Changes of the recipe.
-  std::optional<double> epochs, learning_rate, momentum, weight_decay, label_smoothing;
-  std::optional<double> warmup_epochs, warmup_start, ema;
-  std::optional<int64_t> warmup_steps;
-  std::optional<std::string> optimizer;
-  std::vector<std::string> rate_factors;  // "layer1=0.1"
-  std::vector<double> betas;              // none, or two
-  std::optional<double> epsilon, trust, clip_norm;
-  bool nesterov = false;
-  std::optional<std::string> batch;     // a number, or "auto"
-  std::optional<int> batch_per_device;  // instead
-  std::optional<int> size, lr_ref_batch, micro_batch_size, views;
-  std::optional<std::string> schedule, last_batch;
-  std::vector<double> milestones;  // epochs
-  std::optional<double> gamma;
+  std::vector<std::function<void(Recipe&)>> recipe_changes;  // by option; empty: not given
+  std::optional<std::string> batch;                          // a number, or "auto"
+  std::optional<int> batch_per_device;                       // instead
   std::optional<std::string> augment;  // the stages of the training's augmentation
 
   // Returns the options of a process that was started as `launch` says, checked as far as possible
@@ -74,5 +67,15 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
 
 // Returns every model with its recipe, for --help.
 std::string recipes_help();
+
+// --reduce, the strategy by which replicas train together; earlier values are refused with the
+// present ones. REQUIRES: the text passed the check of check_reduce().
+ReduceKind parse_reduce(const std::string& text);
+// Makes the parser refuse what is no strategy. Returns the option.
+CLI::Option* check_reduce(CLI::Option* option);
+
+// The same for the number format of gradients between replicas.
+GradWire parse_grad_wire(const std::string& text);
+CLI::Option* check_grad_wire(CLI::Option* option);
 
 }  // namespace stoker
