@@ -15,7 +15,7 @@
 #include "tools/command/profile_train.h"
 #include "tools/data/output_file.h"
 #include "tools/machine/build_info.h"
-#include "tools/profile/page.h"
+#include "tools/profile/report.h"
 
 namespace stoker {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "staging/allowed_cores.h"
-#include "tools/profile/cold_source.h"
+#include "tools/profile/storage_probe.h"
 
 namespace stoker {
 namespace {

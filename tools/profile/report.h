@@ -9,7 +9,6 @@
 
 #include "tools/profile/diagnosis.h"
 #include "tools/profile/run_timeline.h"
-#include "tools/profile/warm_up.h"
 
 namespace stoker {
 
@@ -43,5 +42,11 @@ Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const Stora
 std::string headline(const Verdict& verdict);  // one sentence
 std::vector<std::string> verdict_lines(const Profile& profile);
 nlohmann::ordered_json profile_json(const Profile& profile);
+
+// Returns profile.html: one self-contained page, for a browser without a network. Its template is
+// profile_page.html, which draws from the JSON in it; the Python package fills the same template.
+// `profile` is from profile_json(); parts that it lacks are left out of the page. Its text is
+// escaped so that it cannot end the <script> element. Names that are not UTF-8 show U+FFFD.
+std::string profile_page(const nlohmann::ordered_json& profile);
 
 }  // namespace stoker

@@ -8,11 +8,19 @@
 #include <vector>
 
 #include "tools/profile/gpu_load.h"
-#include "tools/profile/latency.h"
 #include "tools/profile/profiled_run.h"
 #include "tools/profile/step_split.h"
 
 namespace stoker {
+
+// Statistics of many durations. Seconds; -1 if nothing was measured.
+struct Latency {
+  int64_t count = 0;
+  double mean = -1, p50 = -1, p90 = -1, p99 = -1, max = -1;
+  double cpu_mean = -1;  // CPU time; -1: not measured
+};
+
+Latency latency_of(std::vector<double> values);
 
 struct SlowFile {
   SampleId sample = -1;

@@ -1,6 +1,4 @@
 // A file that is read through a ColdSource comes from storage, whatever was in memory.
-#include "tools/profile/cold_source.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>

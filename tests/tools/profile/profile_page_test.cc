@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/profile/page.h"
+#include "tools/profile/report.h"
 
 namespace stoker {
 namespace {
