@@ -51,7 +51,7 @@ TEST_F(CheckLayers, PipelineMayNotSeeTrain) {
   expect_refused("pipeline/a.h", "\"train/trainer.h\"");
 }
 TEST_F(CheckLayers, NobodyBelowMaySeeTools) {
-  expect_refused("train/a.cc", "\"tools/data/npy.h\"");
+  expect_refused("train/a.cc", "\"tools/data/output_file.h\"");
 }
 TEST_F(CheckLayers, NobodyMaySeeTests) {
   expect_refused("tools/command/a.cc", "\"tests/support/temp_folder.h\"");

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tests/tools/cli_harness.h"
-#include "tools/data/bitmap_font.h"
 #include "tools/data/contact_sheet.h"
 
 namespace stoker {

@@ -8,7 +8,7 @@
 
 #include "tests/tools/cli_harness.h"
 #include "tools/console/progress.h"
-#include "tools/data/npy.h"
+#include "tools/data/output_file.h"
 #include "tools/machine/host_info.h"
 #include "tools/machine/machine.h"
 

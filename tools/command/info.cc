@@ -12,7 +12,6 @@
 #include "tools/command/command.h"
 #include "tools/machine/build_info.h"
 #include "tools/machine/host_info.h"
-#include "tools/machine/host_info_links.h"
 
 namespace stoker {
 namespace {

@@ -28,7 +28,7 @@
 #include "tools/console/interrupt.h"
 #include "tools/console/progress.h"
 #include "tools/data/image_file_reader.h"
-#include "tools/data/new_folder.h"
+#include "tools/data/output_file.h"
 #include "tools/data/parquet_writer.h"
 #include "tools/data/sample_keys.h"
 #include "tools/data/tar_writer.h"

@@ -2,6 +2,7 @@
 // one thread at a time. write_png() throws std::runtime_error with the path.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,5 +35,14 @@ class ContactSheet {
 };
 
 void write_png(const std::string& path, ImageView image);
+
+// A tiny built-in font, so that captions need no font file: 5 x 8 pixels a character (row 7 is for
+// descenders), printable ASCII.
+inline constexpr int kGlyphWidth = 5;
+inline constexpr int kGlyphHeight = 8;
+
+// Returns the columns from left to right; bit 0 is the topmost row. All but printable ASCII gives
+// '?'.
+const std::array<uint8_t, kGlyphWidth>& glyph(char character);
 
 }  // namespace stoker

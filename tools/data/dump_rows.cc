@@ -9,7 +9,7 @@
 #include <span>
 
 #include "pipeline/files/printable_name.h"
-#include "tools/data/npy.h"
+#include "tools/data/output_file.h"
 
 namespace stoker {
 namespace {

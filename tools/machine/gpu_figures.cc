@@ -1,5 +1,7 @@
 #include "tools/machine/gpu_figures.h"
 
+#include <dlfcn.h>
+
 #include <array>
 #include <map>
 #include <optional>
@@ -119,6 +121,33 @@ std::vector<GpuFigures> GpuMonitor::read() {
     if (impl_->calls.handle(i, &gpu) == kNvmlSuccess) all.push_back(impl_->read(i, gpu));
   }
   return all;
+}
+
+NvmlLibrary::NvmlLibrary(const std::string& file)
+    : file_(file), handle_(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  if (handle_ == nullptr) why_not_ = "no NVIDIA driver: " + std::string(dlerror());
+}
+
+NvmlLibrary::~NvmlLibrary() {
+  int (*shutdown)() = nullptr;
+  if (started_ && find("nvmlShutdown", shutdown)) shutdown();
+}
+
+void* NvmlLibrary::symbol(const char* name) const {
+  return handle_ == nullptr ? nullptr : dlsym(handle_, name);
+}
+
+bool NvmlLibrary::start(bool found) {
+  if (handle_ == nullptr) return false;
+  int (*init)() = nullptr;
+  if (!found || !find("nvmlInit_v2", init)) {
+    why_not_ = file_ + " is too old";
+    return false;
+  }
+  const int code = init();
+  started_ = code == kNvmlSuccess;
+  if (!started_) why_not_ = file_ + ": nvmlInit failed with code " + std::to_string(code);
+  return started_;
 }
 
 }  // namespace stoker

@@ -9,9 +9,39 @@
 #include <vector>
 
 #include "staging/cuda_driver.h"
-#include "tools/machine/nvml_library.h"
 
 namespace stoker {
+
+inline constexpr int kNvmlSuccess = 0;
+inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";  // part of the driver
+
+// The library. A user declares the functions that it needs. Threads: one at a time.
+class NvmlLibrary {
+ public:
+  explicit NvmlLibrary(const std::string& file = kNvmlLibrary);
+  ~NvmlLibrary();  // shuts down what start() began; the library stays loaded
+  NvmlLibrary(const NvmlLibrary&) = delete;
+  NvmlLibrary& operator=(const NvmlLibrary&) = delete;
+
+  // Sets `function` to the symbol of this name; returns false if there is none.
+  template <typename Function>
+  bool find(const char* name, Function*& function) const {
+    function = reinterpret_cast<Function*>(symbol(name));
+    return function != nullptr;
+  }
+  // Initialises the library; `found`: all functions that are needed exist. Returns false if that
+  // fails; why_not() has the reason.
+  bool start(bool found);
+  const std::string& why_not() const { return why_not_; }
+
+ private:
+  void* symbol(const char* name) const;
+
+  const std::string file_;
+  void* const handle_;
+  bool started_ = false;
+  std::string why_not_;
+};
 
 struct GpuFigures {    // -1: the GPU does not report it
   int index = 0;       // NVML's number, of all GPUs of the machine

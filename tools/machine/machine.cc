@@ -13,7 +13,6 @@
 #include "tools/machine/build_commit.h"
 #include "tools/machine/build_info.h"
 #include "tools/machine/host_info.h"
-#include "tools/machine/host_info_links.h"
 
 namespace stoker {
 namespace {
