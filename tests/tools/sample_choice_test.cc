@@ -14,7 +14,7 @@
 #include "pipeline/source.h"
 #include "pipeline/source/subset_source.h"
 #include "tests/tools/train_runs.h"
-#include "tools/command/run_diff.h"
+#include "tools/command/run_folder.h"
 
 namespace stoker {
 namespace {

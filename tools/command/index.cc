@@ -1,8 +1,11 @@
 // stoker index: makes the seek indexes of a data set's JPEG files.
+#include "tools/command/index.h"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -12,7 +15,8 @@
 #include "pipeline/store/object_store.h"
 #include "staging/allowed_cores.h"
 #include "tools/command/command.h"
-#include "tools/command/seek_index_maker.h"
+#include "tools/console/interrupt.h"
+#include "tools/console/progress.h"
 #include "tools/option/feed_options.h"
 
 namespace stoker {
@@ -111,6 +115,27 @@ int run_index(int argc, char** argv) {
   arguments.json ? print_index_json(*source, arguments, path, *run.totals, run.seconds)
                  : print_index_text(*source, arguments, path, *run.totals, run.seconds);
   return run.totals->bad.empty() ? kExitOk : kExitFound;
+}
+
+SeekIndexRun make_seek_indexes(const Source& source, const std::string& path, SeekStep step,
+                               int workers) {
+  std::atomic<bool> stop{false};
+  const Interrupt interrupt([](void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; },
+                            &stop, "\nstopping; once more to stop at once\n");
+  Progress progress(source.size());
+  const auto go_on = [&](int64_t done, const SeekIndexTotals& so_far) {
+    if (progress.due()) {
+      progress.update(done, fmt::format("{} of {} images, {} indexed, {} bad", done, source.size(),
+                                        so_far.indexed, so_far.bad.size()));
+    }
+    return !stop;
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  SeekIndexRun run;
+  run.totals = build_seek_indexes(source, path, {.step = step, .workers = workers, .go_on = go_on});
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  run.signal = interrupt.signal();
+  return run;
 }
 
 }  // namespace stoker

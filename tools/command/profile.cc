@@ -11,8 +11,7 @@
 
 #include "pipeline/store/object_store.h"
 #include "tools/command/command.h"
-#include "tools/command/profile_feed.h"
-#include "tools/command/profile_train.h"
+#include "tools/command/profile_run.h"
 #include "tools/data/output_file.h"
 #include "tools/machine/build_info.h"
 #include "tools/profile/report.h"

@@ -10,8 +10,7 @@
 
 #include "pipeline/receipt/diff.h"
 #include "tools/command/command.h"
-#include "tools/command/run_diff.h"
-#include "tools/command/run_samples.h"
+#include "tools/command/run_folder.h"
 
 namespace stoker {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "pipeline/store/object_store.h"
 #include "tools/command/command.h"
-#include "tools/command/run_samples.h"
+#include "tools/command/run_folder.h"
 #include "tools/command/train_display.h"
 #include "tools/console/interrupt.h"
 #include "tools/console/processes.h"

@@ -1,5 +1,5 @@
-// The feed against an emulated device that `stoker profile` runs, and the outcome of a profiled
-// run. Throws std::invalid_argument with the option and the value.
+// The runs of `stoker profile`: a feed against an emulated device, or a training. Throws
+// std::invalid_argument with the option and the value, and what `stoker train` throws.
 #pragma once
 
 #include <functional>
@@ -43,5 +43,9 @@ void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments);
 // `out`: the folder of the results, which is made before the run.
 ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double seconds,
                             const std::string& out);
+
+// The training of `stoker profile -- train ...`, in this process; argv[0] is "train". It saves one
+// checkpoint to a folder in `out`, to time it, and removes it.
+ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::string& out);
 
 }  // namespace stoker
