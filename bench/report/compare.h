@@ -3,7 +3,7 @@
 //
 // The test is Mann and Whitney's on the repeats of each figure, two-sided; over all figures
 // together the chance of one false alarm is at most `alpha` (Holm). Differences below
-// `least_change` do not count, even if they are significant. Sources: rank_test.h.
+// `least_change` do not count, even if they are significant. Sources: statistics.h.
 //
 // The test cannot detect that a machine was slower during a whole run; that looks like a change.
 // Pure functions; any thread. Errors: std::invalid_argument that says what does not fit.
@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/report/rank_test.h"
 #include "bench/report/report.h"
+#include "bench/report/statistics.h"
 
 namespace stoker {
 

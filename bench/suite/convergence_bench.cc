@@ -127,7 +127,7 @@ std::string epochs_text(double epochs) {
   return fmt::format("{:g} epoch{}", epochs, epochs == 1 ? "" : "s");
 }
 
-std::string warm_up_of(const TrainedVariant& variant, const Recipe& recipe) {
+std::string warm_up_name(const TrainedVariant& variant, const Recipe& recipe) {
   if (recipe.schedule.kind == ScheduleKind::triangle) return "the schedule's";
   const double epochs =
       variant.warmup_epochs >= 0 ? variant.warmup_epochs : recipe.schedule.warmup_epochs;
@@ -155,7 +155,7 @@ void fill_convergence_report(std::vector<TrainedVariant>& all, const Recipe& rec
   const auto seeds = all.front().weights.size();
   for (const TrainedVariant& variant : all) {
     const int batch = recipe.batch * variant.times;
-    const std::string warm_up = warm_up_of(variant, recipe);
+    const std::string warm_up = warm_up_name(variant, recipe);
     const std::string name =
         fmt::format("{} devices, batch {}, warm-up {}", variant.devices, batch, warm_up);
     const Summary error = report.add({"top-1 error, " + name, "%", Better::lower, variant.error});

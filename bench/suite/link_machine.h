@@ -1,5 +1,5 @@
 // A machine as its links see it: GPUs, the way from each to the host's memory, and which links are
-// shared. It comes from a preset (machine_presets.cc has the sources of their figures) or a JSON
+// shared. It comes from a preset (the .cc has the sources of their figures) or a JSON
 // file. Values; any thread. Errors: std::invalid_argument with the file and what does not fit.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "bench/suite/strategy_name.h"
+#include "bench/suite/scaling_table.h"
 #include "train/device/buckets.h"
 #include "train/device/memory.h"
 

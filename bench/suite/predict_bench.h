@@ -5,7 +5,7 @@
 // Real are rings of slabs, stagers, streams, events, copies, threads and the collective of
 // train/collective/staged.cc. Computing is a sleep, and a link's bandwidth is a sleep as well
 // (throttled_device.h). NCCL does not run on such devices: a ring of copies with its algorithm does
-// (device_ring.h). A parameter server is not measured.
+// (throttled_run.h). A parameter server is not measured.
 // Errors: std::invalid_argument with the numbers.
 #pragma once
 

@@ -6,8 +6,6 @@
 #include <set>
 #include <vector>
 
-#include "bench/suite/strategy_name.h"
-
 namespace stoker {
 namespace {
 

@@ -47,4 +47,11 @@ inline constexpr int kWarmSteps = 3;  // in a row
 // least two steps.
 StepWarmUp warm_up_of(std::span<const double> ends);
 
+// Returns "all-reduce:nccl, bf16"; fp32 is left out.
+inline std::string strategy_name(ReduceKind reduction, GradWire wire) {
+  std::string text = to_string(reduction);
+  if (wire != GradWire::fp32) text += std::string(", ") + to_string(wire);
+  return text;
+}
+
 }  // namespace stoker

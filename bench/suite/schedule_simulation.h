@@ -6,16 +6,7 @@
 //
 // A slab is free again when its copy is done, a slot when the backward pass that reads it is; with
 // 0 slots a copy runs on the stream of the steps (staging/stager.h). A bucket's sum may run while
-// the rest of the backward pass does, in the order of the buckets (train/device/buckets.h). Sums
-// are those of the trainer (train/README.md, "How gradients are summed"):
-//
-//   nccl    a ring: every GPU sends and receives 2 (n - 1) / n of a bucket (Patarasuk and Yuan,
-//           Bandwidth optimal all-reduce algorithms, 2009)
-//   host    every GPU's bucket goes to host memory in pieces, fp32 on any wire; a piece is summed
-//           when all GPUs' has come; sums go back behind the last bucket's copy
-//   server  after the backward pass gradients go to a server in host memory, in the wire's format;
-//           it updates the weights, which come back in fp32
-//   independent, none: no sum
+// the rest of the backward pass does, in the order of the buckets (train/device/buckets.h).
 //
 // Left out: kernels' start, the host's work for a step but decoding and sums, moments of batch
 // norms and step metrics, NUMA nodes. A step is as long as its rows by the rate of one GPU. Pure
@@ -87,6 +78,15 @@ struct SchedulePrediction {
   std::vector<LinkLoad> links;  // all of the machine, and the host's memory, whose bytes are `down`
 };
 
+// Sums are those of the trainer (train/README.md, "How gradients are summed"):
+//
+//   nccl    a ring: every GPU sends and receives 2 (n - 1) / n of a bucket (Patarasuk and Yuan,
+//           Bandwidth optimal all-reduce algorithms, 2009)
+//   host    every GPU's bucket goes to host memory in pieces, fp32 on any wire; a piece is summed
+//           when all GPUs' has come; sums go back behind the last bucket's copy
+//   server  after the backward pass gradients go to a server in host memory, in the wire's format;
+//           it updates the weights, which come back in fp32
+//   independent, none: no sum
 SchedulePrediction predict_schedule(const LinkMachine& machine, const TrainingWork& work,
                                     const ScheduleOptions& options);
 

@@ -1,6 +1,4 @@
 // The ring's sums, on devices whose copies and events are late.
-#include "bench/suite/device_ring.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -8,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "bench/suite/throttled_run.h"
 #include "tests/support/fake_device.h"
 
 namespace stoker {

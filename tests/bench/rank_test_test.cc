@@ -1,10 +1,10 @@
-#include "bench/report/rank_test.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <random>
+
+#include "bench/report/statistics.h"
 
 namespace stoker {
 namespace {

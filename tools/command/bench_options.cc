@@ -10,7 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "bench/suite/memory_source.h"
+#include "bench/suite/feed_parts.h"
 #include "pipeline/files/printable_name.h"
 #include "pipeline/random/random_key.h"
 #include "pipeline/store/object_store.h"

@@ -1,25 +1,16 @@
 // Emulated accelerators: a step is a sleep of the length that a real one was measured to take, so
 // that a machine without accelerators can measure how many it would feed. And accelerator
-// utilisation by the rules of MLPerf Storage.
-//
-// The rules, as read from github.com/mlcommons/storage at caa90c9 (Submission_guidelines.md,
-// section 4) and github.com/argonne-lcf/dlio_benchmark at e1919d7 (statscounter.py,
-// compute_metrics_train; main.py, _train), which implements them:
-//   AU = compute time / running time, of every accelerator; the result is their mean.
-//   The first step, loading and computing, is left out of both.
-//   After each step all accelerators wait for each other, as for an all-reduce; the wait counts as
-//   running time.
+// utilisation (AU) by the rules of MLPerf Storage, as read from github.com/mlcommons/storage at
+// caa90c9 (Submission_guidelines.md, section 4) and from DLIO at e1919d7, which implements them:
+//   AU = compute time / running time, mean of all accelerators, without the whole first step.
+//   After each step all wait for each other, as for an all-reduce; that is running time.
 //   A result is the mean of 5 runs. ResNet-50 passes at 90 %.
-// Compute time is the step's nominal length, as in the guidelines' formula, and not the measured
-// sleep, which is longer on a busy machine.
-// Two differences:
-//   An accelerator keeps its own time. A thread that the machine wakes late is not the feed's
-//   fault, and an accelerator that is late because of it would take less than a real one. So the
-//   next step begins when this one should have ended, if its batch was ready. What a whole step
-//   cannot make up for is reported: late_seconds. The whole first step is left out, with the wait
-//   for the others after it: on one machine the first batches come one after another. In the
-//   guidelines' 500 steps this would not show.
-// So running time = compute time + waiting for batches + waiting for others + woken late.
+// Compute time is a step's nominal length, not the sleep, which is longer on a busy machine.
+//
+// Unlike there, an accelerator keeps its own time: a thread that the machine wakes late is not the
+// feed's fault, so the next step begins when this one should have ended, if its batch was there.
+// A delay that a whole step cannot make up for is late_seconds. So running time = compute time +
+// waiting for batches + waiting for others + woken late. Pure but for the clock. Threads: one each.
 #pragma once
 
 #include <functional>
