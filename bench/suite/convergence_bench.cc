@@ -76,11 +76,11 @@ void check_convergence(const ConvergenceOptions& options) {
       !std::is_sorted(options.counts.begin(), options.counts.end()) || options.seeds < 1 ||
       options.batch < 0 || options.epochs < 0 || options.warmup_epochs < 0 || options.workers < 0 ||
       (options.train == nullptr) != (options.test == nullptr)) {
-    throw std::invalid_argument(fmt::format(
-        "bench convergence: {} numbers of devices (ascending, from 1), {} seeds, a batch of {}, {} "
-        "epochs, {} of warm-up, {} workers",
-        options.counts.size(), options.seeds, options.batch, options.epochs, options.warmup_epochs,
-        options.workers));
+    throw std::invalid_argument(
+        fmt::format("bench convergence: {} numbers of devices (ascending, from 1), {} seeds, a "
+                    "batch of {}, {} epochs, {} of warm-up, {} workers",
+                    options.counts.size(), options.seeds, options.batch, options.epochs,
+                    options.warmup_epochs, options.workers));
   }
 }
 
@@ -206,11 +206,9 @@ Report bench_convergence(const ConvergenceOptions& options) {
   report.notes = {
       "Each seed has its own first weights, order of samples and augmentation, the same on any "
       "number of devices. Errors are of the test samples in one view; medians and intervals are "
-      "over "
-      "seeds.",
+      "over seeds.",
       "With N times the batch the learning rate is scaled as the recipe says, and there are N "
-      "times "
-      "fewer steps."};
+      "times fewer steps."};
   if (data.drawn()) {
     report.notes.push_back("The pictures are drawn: errors on real data are others (--data).");
   }

@@ -121,8 +121,8 @@ void check_emulation(const EmulateOptions& options) {
   if (options.counts.empty() || options.counts.front() < 1 || options.repeats < 1 ||
       options.steps < 2) {
     throw std::invalid_argument(fmt::format(
-        "bench emulate: {} accelerators first, {} repeats of {} steps: at least 1, 1 "
-        "and 2 are needed",
+        "bench emulate: {} accelerators first, {} repeats of {} steps: at least 1, 1 and 2 are "
+        "needed",
         options.counts.empty() ? 0 : options.counts.front(), options.repeats, options.steps));
   }
 }
@@ -237,8 +237,8 @@ Report bench_emulate(const Source& source, const EmulateOptions& options) {
                   spec.name, at_99, all.back().count),
       "AU = computing time / running time, the first step left out (MLPerf Storage's rules: "
       "tools/emulate/accelerator.h). AU, waiting for batches, waiting for others whose batches "
-      "came later, "
-      "and \"woken late\" are means over accelerators and repeats, and are 100 % together.",
+      "came later, and \"woken late\" are means over accelerators and repeats, and are 100 % "
+      "together.",
       "A thread that the machine wakes late makes up for it in its next step. What a step cannot "
       "make up for is \"woken late\": the machine's doing, in AU but not in the counts of the line "
       "above.",

@@ -339,10 +339,8 @@ LinkMachine eight_h100() {
   machine.name = "8xh100";
   machine.source =
       "by specification (NVIDIA's data sheet of the H100 and user guide of the DGX H100): NVLink "
-      "4, "
-      "PCIe 5 x16, memory; assumed: 80 % of NVLink's and of the memory's nominal bandwidth, 78 % "
-      "of "
-      "PCIe's, 16 lanes for each GPU alone, one memory for both sockets; nothing was measured";
+      "4, PCIe 5 x16, memory; assumed: 80 % of NVLink's and of the memory's nominal bandwidth, 78 "
+      "% of PCIe's, 16 lanes for each GPU alone, one memory for both sockets; nothing was measured";
   machine.peers = PeerWay::direct;
   machine.memory_per_second = kMemoryShare * 614e9;
   for (int gpu = 0; gpu < 8; ++gpu) {

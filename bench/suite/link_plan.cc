@@ -22,9 +22,8 @@ void check_demand(const LinkMachine& machine, const LinkPlanDemand& demand) {
   if (demand.counts.empty() || !ascending || demand.counts.front() < 1 ||
       demand.counts.back() > std::ssize(machine.gpus)) {
     throw std::invalid_argument(fmt::format(
-        "{} has {} GPUs, and a plan is to be for {} to {} of "
-        "them, ascending",
-        machine.name, machine.gpus.size(), demand.counts.empty() ? 0 : demand.counts.front(),
+        "{} has {} GPUs, and a plan is to be for {} to {} of them, ascending", machine.name,
+        machine.gpus.size(), demand.counts.empty() ? 0 : demand.counts.front(),
         demand.counts.empty() ? 0 : demand.counts.back()));
   }
   if (!(demand.rate > 0) || demand.batch < demand.counts.back() || !(demand.row_bytes > 0) ||

@@ -32,8 +32,7 @@ void check_prediction(const PredictOptions& options) {
       options.grad_mib < 0 || options.bucket_mib < 0 || options.steps < 1 || options.repeats < 1) {
     throw std::invalid_argument(
         fmt::format("bench predict: {} numbers of devices, {} samples of {} px, steps of {} ms, "
-                    "gradients of {} "
-                    "MiB in buckets of {} MiB, {} steps, {} repeats",
+                    "gradients of {} MiB in buckets of {} MiB, {} steps, {} repeats",
                     options.counts.size(), options.rows, options.size, options.step_ms,
                     options.grad_mib, options.bucket_mib, options.steps, options.repeats));
   }

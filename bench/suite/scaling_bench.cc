@@ -211,13 +211,11 @@ Report bench_scaling(const ScalingOptions& options) {
       "A rate is the batch of all devices over the median step of a run, or the samples of whole "
       "epochs over their time where there is a data set; medians and intervals are over runs.",
       "Bytes are those that a replica sends and receives in a step, gradients and weights "
-      "together, "
-      "as if each were alone on its machine.",
+      "together, as if each were alone on its machine.",
       "Weak: the batch is of each device. Strong: the batch is of all devices together.",
-      fmt::format(
-          "A run warms up until {} steps in a row take at most {:g} times the median of the "
-          "second half of its steps.",
-          kWarmSteps, kWarmFactor)};
+      fmt::format("A run warms up until {} steps in a row take at most {:g} times the median of "
+                  "the second half of its steps.",
+                  kWarmSteps, kWarmFactor)};
   if (!options.on_gpus) {
     report.notes.push_back(
         "Devices are replicas on the host's cores with one thread each; more of them than cores "

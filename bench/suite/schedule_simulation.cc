@@ -46,8 +46,7 @@ void check_schedule(const LinkMachine& machine, const TrainingWork& work,
       options.cores < 0 || (options.cores > 0 && !(options.core_seconds_per_row > 0))) {
     throw std::invalid_argument(fmt::format(
         "{} of {}'s {} GPUs, {} slots, a ring of {}, {} steps after {}, {} cores that take {} s "
-        "for "
-        "a row",
+        "for a row",
         options.gpus, machine.name, machine.gpus.size(), options.slots, options.ring_depth,
         options.steps, options.warmup, options.cores, options.core_seconds_per_row));
   }

@@ -38,10 +38,10 @@ void check_tasks(const std::vector<SharedResource>& resources,
         std::all_of(task.uses.begin(), task.uses.end(), good_use)) {
       continue;
     }
-    throw std::invalid_argument(fmt::format(
-        "simulation: task {} waits for a later one, or its {} seconds, {} units or uses make no "
-        "sense",
-        i, task.seconds, task.units));
+    throw std::invalid_argument(
+        fmt::format("simulation: task {} waits for a later one, or its {} seconds, {} units or "
+                    "uses make no sense",
+                    i, task.seconds, task.units));
   }
 }
 

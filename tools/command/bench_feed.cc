@@ -48,8 +48,7 @@ int run_bench_feed(int argc, char** argv) {
   options.augment = data.augment.spec(feed.source());
   Report report = bench_feed(feed.source(), options);
   report.settings["data"] = feed.describe();
-  output.finish(std::move(report));
-  return kExitOk;
+  return output.finish(std::move(report));
 }
 
 namespace {
@@ -124,8 +123,7 @@ int run_bench_emulate(int argc, char** argv) {
   options.augment = data.augment.spec(feed.source());
   Report report = bench_emulate(feed.source(), options);
   report.settings["data"] = feed.describe();
-  output.finish(std::move(report));
-  return kExitOk;
+  return output.finish(std::move(report));
 }
 
 }  // namespace stoker

@@ -66,8 +66,7 @@ int run_bench_links(int argc, char** argv) {
   output.begin("stoker bench links", argc, argv);
   Report report = bench_links(options);
   report.tables.insert(report.tables.begin(), topology(output.machine()));
-  output.finish(std::move(report));
-  return kExitOk;
+  return output.finish(std::move(report));
 }
 
 int run_bench_predict(int argc, char** argv) {
@@ -112,8 +111,7 @@ int run_bench_predict(int argc, char** argv) {
     options.counts = parse_counts(counts, "--n");
   }
   output.begin("stoker bench predict", argc, argv);
-  output.finish(bench_predict(options));
-  return kExitOk;
+  return output.finish(bench_predict(options));
 }
 
 namespace {
@@ -167,8 +165,7 @@ int run_bench_depth(int argc, char** argv) {
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   if (!machine.empty()) options.machine = machine_option(machine);
   output.begin("stoker bench depth", argc, argv);
-  output.finish(bench_depth(options));
-  return kExitOk;
+  return output.finish(bench_depth(options));
 }
 
 int run_bench_layout(int argc, char** argv) {
@@ -183,8 +180,7 @@ int run_bench_layout(int argc, char** argv) {
   BenchOutput output(*app);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   output.begin("stoker bench layout", argc, argv);
-  output.finish(bench_layout(options));
-  return kExitOk;
+  return output.finish(bench_layout(options));
 }
 
 int run_bench_slice(int argc, char** argv) {
@@ -224,8 +220,7 @@ int run_bench_slice(int argc, char** argv) {
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   if (!machine.empty()) options.machine = machine_option(machine);
   output.begin("stoker bench slice", argc, argv);
-  output.finish(bench_slice(options));
-  return kExitOk;
+  return output.finish(bench_slice(options));
 }
 
 }  // namespace stoker

@@ -14,6 +14,7 @@
 #include "pipeline/files/printable_name.h"
 #include "pipeline/random/random_key.h"
 #include "pipeline/store/object_store.h"
+#include "tools/command/command.h"
 #include "tools/data/jpeg_writer.h"
 #include "tools/data/output_file.h"
 #include "tools/machine/machine.h"
@@ -50,18 +51,19 @@ void BenchOutput::begin(const std::string& command, int argc, char** argv) {
   load_at_begin_ = read_machine_load({});
 }
 
-void BenchOutput::finish(Report report) const {
+int BenchOutput::finish(Report report) const {
   report.command = command_;
   report.machine = machine_;
   report.machine["neighbours"] = describe_neighbours(read_machine_load({}) - load_at_begin_,
                                                      machine_.value("cores_usable", 0));
   const std::string json = to_json(report).dump(1) + "\n";
   fmt::print("{}", json_ ? json : to_markdown(report, machine_line(report.machine)));
-  if (out_.empty()) return;
+  if (out_.empty()) return kExitOk;
   const std::filesystem::path folder = out_;
   std::filesystem::create_directories(folder);
   write_file(folder / (report.bench + ".json"), json);
   write_file(folder / (report.bench + ".md"), to_markdown(report, machine_line(report.machine)));
+  return kExitOk;
 }
 
 std::vector<int> parse_counts(const std::string& text, const std::string& option) {

@@ -30,8 +30,8 @@ class BenchOutput {
 
   // Records the command and the machine. Call it before the first measurement.
   void begin(const std::string& command, int argc, char** argv);
-  // Prints the report; with --out, writes OUT/NAME.json and NAME.md.
-  void finish(Report report) const;
+  // Prints the report; with --out, writes OUT/NAME.json and NAME.md. Returns kExitOk.
+  int finish(Report report) const;
   const nlohmann::ordered_json& machine() const { return machine_; }
 
  private:

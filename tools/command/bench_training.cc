@@ -68,26 +68,23 @@ int run_bench_scaling(int argc, char** argv) {
       ->default_str("");
   add_list(
       *app, "--feed", feeds,
-      "Sources of the batches, as a list. synthetic repeats the first batches; resident stages "
-      "the first epoch on each device and replays it; real decodes and stages every batch")
+      "Sources of the batches, as a list. synthetic repeats the first batches; resident stages the "
+      "first epoch on each device and replays it; real decodes and stages every batch")
       ->check(CLI::IsMember(&kScalingFeeds));
-  app->add_option(
-      "--data", data.data,
-      "The data of --feed resident and real: a folder, shards or a list (default: drawn "
-      "pictures, which are not decoded)");
+  app->add_option("--data", data.data,
+                  "The data of --feed resident and real: a folder, shards or a list (default: "
+                  "drawn pictures, which are not decoded)");
   app->add_option("--workers", options.workers, "Threads that decode for --feed resident and real")
       ->check(CLI::Range(0, 1024));
   check_reduce(add_list(*app, "--reduce", reductions,
-                        "Strategies to compare, as a list; independent and none exchange "
-                        "nothing, and are the bound of the others"));
-  check_grad_wire(add_list(
-      *app, "--grad-wire", wires,
-      "Number formats in which gradients travel, as a list: each with each strategy that sends "
-      "gradients"));
+                        "Strategies to compare, as a list; independent and none exchange nothing, "
+                        "and are the bound of the others"));
+  check_grad_wire(add_list(*app, "--grad-wire", wires,
+                           "Number formats in which gradients travel, as a list: each with each "
+                           "strategy that sends gradients"));
   app->add_option("--scaling", scaling,
                   "Batch that stays as devices are added: each device's (weak), that of all "
-                  "(strong), or both "
-                  "in turn")
+                  "(strong), or both in turn")
       ->check(CLI::IsMember({"weak", "strong", "both"}));
   app->add_option("--batch", options.batch,
                   "Samples of a device (weak) or of all devices together (strong)")
@@ -122,8 +119,7 @@ int run_bench_scaling(int argc, char** argv) {
   }
   options.counts = parse_counts(counts, "--n");
   output.begin("stoker bench scaling", argc, argv);
-  output.finish(bench_scaling(options));
-  return kExitOk;
+  return output.finish(bench_scaling(options));
 }
 
 int run_bench_convergence(int argc, char** argv) {
@@ -178,8 +174,7 @@ int run_bench_convergence(int argc, char** argv) {
   options.train = train.get();
   options.test = test.get();
   output.begin("stoker bench convergence", argc, argv);
-  output.finish(bench_convergence(options));
-  return kExitOk;
+  return output.finish(bench_convergence(options));
 }
 
 }  // namespace stoker

@@ -53,10 +53,10 @@ void add_dump_options(CLI::App& app, DumpOptions& options) {
                  "The number of the process whose samples are written, of --world");
   app.add_option("--world", options.world, "Number of processes that share the epoch");
   app.add_flag("--no-shuffle", options.no_shuffle, "Take samples in the order of their ids");
-  app.add_option("--last-batch", options.last_batch,
-                 "What fills the last batch of an epoch. pad: repeated samples with weight 0; "
-                 "drop: nothing, the rest of the epoch is left out; wrap: the epoch's first "
-                 "samples again")
+  app.add_option(
+         "--last-batch", options.last_batch,
+         "What fills the last batch of an epoch. pad: repeated samples with weight 0; drop: "
+         "nothing, the rest of the epoch is left out; wrap: the epoch's first samples again")
       ->check(CLI::IsMember(&kDumpLastBatches));
   add_augment_choice(app, options.augment);
   add_explain_option(app, options.explain);

@@ -31,10 +31,9 @@ struct EvalArguments {
 
 void add_eval_options(CLI::App& app, EvalArguments& arguments) {
   EvalCheckpointOptions& run = arguments.run;
-  app.add_option(
-         "--checkpoint", run.checkpoint,
-         "Checkpoint to evaluate: its folder, its model.safetensors, or a run's folder, of which "
-         "the newest is taken")
+  app.add_option("--checkpoint", run.checkpoint,
+                 "Checkpoint to evaluate: its folder, its model.safetensors, or a run's folder, of "
+                 "which the newest is taken")
       ->required();
   add_data_option(app, arguments.data);
   add_learned_target_option(app, arguments.data);
@@ -43,10 +42,9 @@ void add_eval_options(CLI::App& app, EvalArguments& arguments) {
          "--split", arguments.data.split,
          "Part of the data to take. auto takes the test part, or all of a folder that has no parts")
       ->check(CLI::IsMember({"auto", "all", "train", "test", "val", "validation"}));
-  app.add_option(
-      "--devices", arguments.devices,
-      "Devices of each process. cpu:N makes N replicas that share the cores; cuda:all and "
-      "cuda:0,1 take GPUs");
+  app.add_option("--devices", arguments.devices,
+                 "Devices of each process. cpu:N makes N replicas that share the cores; cuda:all "
+                 "and cuda:0,1 take GPUs");
   app.add_option("--batch", run.rows,
                  "Samples per device and step. 0 chooses by the size of the images")
       ->check(CLI::Range(0, 1 << 24));
@@ -114,8 +112,7 @@ int run_eval(int argc, char** argv) {
       "Evaluates a checkpoint: top-1, top-5 and loss, every sample exactly once. Processes that "
       "mpirun,\n"
       "srun or torchrun started share the work, and the first one prints the result. With "
-      "--weights "
-      "or\n"
+      "--weights or\n"
       "--blend the result is that of one epoch as they draw it: each sample counts as often as it "
       "comes.",
       "  stoker eval --checkpoint runs/airnet --data data/cifar-10-batches-bin\n"
@@ -123,8 +120,8 @@ int run_eval(int argc, char** argv) {
       "  stoker eval --checkpoint runs/r18/checkpoints/step_00000500 --data photos/by_class\n"
       "  stoker eval --checkpoint runs/r18 --data data/imagenette --subset classes=tench,church\n"
       "  stoker eval --checkpoint runs/r18 --data data/imagenette --weights balanced\n"
-      "  stoker eval --checkpoint runs/tags --data test.jsonl --label-from none "
-      "--target-from tags:float32\n"
+      "  stoker eval --checkpoint runs/tags --data test.jsonl --label-from none --target-from "
+      "tags:float32\n"
       "  mpirun -np 2 stoker eval --checkpoint runs/r18 --data data/imagenette\n");
   add_eval_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;

@@ -87,9 +87,8 @@ int run_index(int argc, char** argv) {
   add_split_option(*app, arguments.data);
   app->add_option(
          "--granularity", arguments.granularity,
-         "How many places an index has. row: one per row of MCUs (blocks of 8 to 16 pixels), "
-         "which takes about 0.3% of the data; 8: one per 8 MCUs, which takes about 2% and "
-         "is faster")
+         "How many places an index has. row: one per row of MCUs (blocks of 8 to 16 pixels), which "
+         "takes about 0.3% of the data; 8: one per 8 MCUs, which takes about 2% and is faster")
       ->check(CLI::IsMember(&kGranularities));
   app->add_option("--out,-o", arguments.out, "File to write (default: in the cache directory)");
   app->add_option("--workers", arguments.workers, "Threads that decode")

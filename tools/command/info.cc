@@ -18,20 +18,6 @@ namespace {
 
 constexpr double kInfoGiB = 1024.0 * 1024 * 1024;
 
-struct GpuInfo {
-  CudaStatus cuda;
-  GpuLinksReport links;
-};
-
-GpuInfo read_gpu_info() {
-  GpuInfo gpus;
-  gpus.cuda = query_cuda();
-  std::vector<std::string> bus_ids;
-  for (const CudaDeviceInfo& device : gpus.cuda.devices) bus_ids.push_back(device.pci_bus_id);
-  gpus.links = read_gpu_links(bus_ids);
-  return gpus;
-}
-
 std::string cuda_version(int version) {
   return version == 0 ? "" : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }

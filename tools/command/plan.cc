@@ -42,10 +42,9 @@ constexpr std::initializer_list<const char*> kLinkOptions = {
     "--classes", "--grad-mib", "--bucket-mib", "--reduce", "--grad-wire"};
 
 void add_node_options(CLI::App& app, NodeDemand& nodes) {
-  app.add_option(
-         "--node-cores", nodes.node_cores,
-         "Also calculate how many machines without GPUs, of so many cores each, are to fill "
-         "rows for the one with the GPUs (stoker.ray). Needs --cores")
+  app.add_option("--node-cores", nodes.node_cores,
+                 "Also calculate how many machines without GPUs, of so many cores each, are to "
+                 "fill rows for the one with the GPUs (stoker.ray). Needs --cores")
       ->check(CLI::Range(1, 1 << 16))
       ->default_str("");
   app.add_option("--link-gbit", nodes.link_gbit,
@@ -60,8 +59,7 @@ void add_link_options(CLI::App& app, LinkOptions& options) {
                              preset_names()));
   app.get_option("--model")->description(
       "Model whose recipe says how to augment (default: none, random_resized_crop | flip), and "
-      "whose "
-      "gradients are summed (with --machine)");
+      "whose gradients are summed (with --machine)");
   app.add_option("--classes", options.classes, "Classes of the model (with --machine)")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--grad-mib", options.grad_mib,
@@ -77,16 +75,15 @@ void add_link_options(CLI::App& app, LinkOptions& options) {
                  "batches are never late; with --node-cores, where 0 is possible)")
       ->check(CLI::NonNegativeNumber)
       ->default_str("");
-  check_reduce(app.add_option("--reduce", options.reductions,
-                              "Strategies to predict, as a list. parameter-server is the one in "
-                              "host memory, and parameter-server:device the one that GPUs can "
-                              "have (with --machine)"))
+  check_reduce(app.add_option(
+                   "--reduce", options.reductions,
+                   "Strategies to predict, as a list. parameter-server is the one in host memory, "
+                   "and parameter-server:device the one that GPUs can have (with --machine)"))
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  check_grad_wire(
-      app.add_option("--grad-wire", options.wires,
-                     "Number formats in which gradients travel, as a list: each with each strategy "
-                     "(with --machine)"))
+  check_grad_wire(app.add_option("--grad-wire", options.wires,
+                                 "Number formats in which gradients travel, as a list: each with "
+                                 "each strategy (with --machine)"))
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
@@ -306,11 +303,9 @@ int run_plan(int argc, char** argv) {
       fmt::format("That machine's {} cores would feed {} such GPUs.", cores,
                   significant(gpus_fed, 2)),
       "Many cores cost more per image than few: memory bandwidth and clocks are shared. `stoker "
-      "bench "
-      "feed` shows the efficiency on this machine."};
+      "bench feed` shows the efficiency on this machine."};
   if (machine) predict_links(links, *machine, cost, demand, data.augment.model, report);
-  output.finish(std::move(report));
-  return kExitOk;
+  return output.finish(std::move(report));
 }
 
 }  // namespace stoker

@@ -40,9 +40,9 @@ void refuse_feed_options(const CLI::App& app) {
   static const std::set<std::string> kOfEveryRun = {"--seconds", "--out", "--no-trace", "--config"};
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0 || kOfEveryRun.contains(option->get_name())) continue;
-    throw std::invalid_argument(option->get_name() +
-                                " is for an emulated device; a training's own options follow "
-                                "`-- train`");
+    throw std::invalid_argument(
+        option->get_name() +
+        " is for an emulated device; a training's own options follow `-- train`");
   }
 }
 

@@ -54,10 +54,9 @@ void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments) {
       ->check(CLI::Range(-1, 3));
   app.add_option("--seed", arguments.seed, "Seed of the order and the augmentation");
   add_shuffle_option(app, arguments.samples);
-  app.add_flag(
-      "--cold", arguments.cold,
-      "Read every file from storage while the profile runs: it is dropped from the page cache "
-      "before it is read");
+  app.add_flag("--cold", arguments.cold,
+               "Read every file from storage while the profile runs: it is dropped from the page "
+               "cache before it is read");
   arguments.data.pixels = "fast";  // as in training
   add_split_option(app, arguments.data);
   add_decode_options(app, arguments.data);

@@ -111,8 +111,7 @@ int run_receipt(int argc, char** argv) {
       "receipt",
       "Compares two runs: the pixels that they were fed (by their receipts; it names the epoch,\n"
       "step and sample in which they first differ, with its name where the data of the first run "
-      "can "
-      "be\n"
+      "can be\n"
       "opened), their configurations (config.json), and the weights\n"
       "of the newest step of which both have a checkpoint. The exit code is 1 if any of the three\n"
       "differs. Options that decide no weight (devices, threads, buffers, places) are listed, but\n"

@@ -39,9 +39,9 @@ void refuse_to_mix_runs(const TrainOptions& options) {
   const bool kept =
       kept_replicas(options.out) > 0 || has_checkpoints(checkpoint_folder(options.out));
   if (options.resume || !kept) return;
-  throw std::invalid_argument("--out: " + options.out +
-                              " holds checkpoints of a run: add --resume to go on with it, or "
-                              "choose another folder");
+  throw std::invalid_argument(
+      "--out: " + options.out +
+      " holds checkpoints of a run: add --resume to go on with it, or choose another folder");
 }
 
 // A run goes on with the samples that it began with. (The Loader would find the difference, too,
@@ -54,10 +54,10 @@ void refuse_other_samples(const TrainOptions& options, const SampleChoice& choic
   const auto require_same = [&](const std::string& option, const std::string& what,
                                 const std::string& was, const std::string& is) {
     if (was == is) return;
-    throw std::invalid_argument(fmt::format(
-        "{}: the run in {} has {}, and with these options it would have {}; a run is resumed with "
-        "the same {}",
-        option, options.out, was, is, what));
+    throw std::invalid_argument(
+        fmt::format("{}: the run in {} has {}, and with these options it would have {}; a run is "
+                    "resumed with the same {}",
+                    option, options.out, was, is, what));
   };
   const auto text = [](const std::string& words, const char* none) {
     return words.empty() ? none : words;
@@ -171,29 +171,26 @@ int train(const TrainArguments& arguments, TrainOptions options, const Launch& l
 
 int run_train(int argc, char** argv) {
   TrainArguments arguments;
-  auto app = make_parser("train",
-                         "Trains a model and writes to --out: config.json, "
-                         "metrics.jsonl, metrics.csv, checkpoints/,\n"
-                         "live.json, quarantine.jsonl, receipt.json; no other run writes there "
-                         "meanwhile. Ctrl-C or\nSIGTERM finishes the step and saves;\n"
-                         "--resume goes on from the newest checkpoint, exactly, also after a kill.",
-                         "  stoker train --data data/cifar-10-batches-bin --model "
-                         "airnet --out runs/airnet\n"
-                         "  stoker train --data data/imagenette --model resnet18 "
-                         "--size 128 --epochs 10 --devices "
-                         "cpu:2\n"
-                         "  stoker train --data photos --subset part=0:0.9 --eval-data photos "
-                         "--eval-subset part=0.9:1\n"
-                         "  stoker train --data data/imagenette --weights balanced\n"
-                         "  stoker train --blend data/real=3 --blend data/drawn=1\n"
-                         "  stoker train --data train.jsonl --label-from none --target-from "
-                         "tags:float32 --model resnet18 --eval-data test.jsonl\n"
-                         "  stoker train --data data/cifar-10-batches-bin --devices cpu:2 "
-                         "--reduce independent --out runs/two\n"
-                         "  mpirun -np 2 stoker train --data "
-                         "data/cifar-10-batches-bin --devices cpu:2\n"
-                         "  stoker train --config run.toml --resume\n\n" +
-                             recipes_help());
+  auto app = make_parser(
+      "train",
+      "Trains a model and writes to --out: config.json, metrics.jsonl, metrics.csv, checkpoints/,\n"
+      "live.json, quarantine.jsonl, receipt.json; no other run writes there meanwhile. Ctrl-C "
+      "or\nSIGTERM finishes the step and saves;\n"
+      "--resume goes on from the newest checkpoint, exactly, also after a kill.",
+      "  stoker train --data data/cifar-10-batches-bin --model airnet --out runs/airnet\n"
+      "  stoker train --data data/imagenette --model resnet18 --size 128 --epochs 10 --devices "
+      "cpu:2\n"
+      "  stoker train --data photos --subset part=0:0.9 --eval-data photos --eval-subset "
+      "part=0.9:1\n"
+      "  stoker train --data data/imagenette --weights balanced\n"
+      "  stoker train --blend data/real=3 --blend data/drawn=1\n"
+      "  stoker train --data train.jsonl --label-from none --target-from tags:float32 --model "
+      "resnet18 --eval-data test.jsonl\n"
+      "  stoker train --data data/cifar-10-batches-bin --devices cpu:2 --reduce independent --out "
+      "runs/two\n"
+      "  mpirun -np 2 stoker train --data data/cifar-10-batches-bin --devices cpu:2\n"
+      "  stoker train --config run.toml --resume\n\n" +
+          recipes_help());
   add_train_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 

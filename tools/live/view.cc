@@ -33,8 +33,7 @@ void add_gpu_lines(const LiveStatus& status, std::vector<std::string>& lines) {
       return value < 0 ? std::string("-") : text;
     };
     lines.push_back(fmt::format(
-        "{:<9} {} busy {}, memory {} of {}, {} of {} MHz, PCIe {} in, {} "
-        "out",
+        "{:<9} {} busy {}, memory {} of {}, {} of {} MHz, PCIe {} in, {} out",
         gpu.cuda.empty() ? fmt::format("GPU {}", gpu.index) : gpu.cuda,
         bar(gpu.busy_percent / 100.0),
         known(gpu.busy_percent, fmt::format("{}%", gpu.busy_percent)),
@@ -90,9 +89,8 @@ std::vector<std::string> live_lines(const LiveStatus& status) {
   }
   const double ready = std::max(pace.ready_batches, 0.0);
   lines.push_back(fmt::format(
-      "{:<9} {} {} of {} batches ready; empty {:.1f}% of the time, "
-      "full {:.1f}%",
-      "ring", bar(ready / depth), pace.ready_batches < 0 ? "-" : fmt::format("{:.1f}", ready),
+      "{:<9} {} {} of {} batches ready; empty {:.1f}% of the time, full {:.1f}%", "ring",
+      bar(ready / depth), pace.ready_batches < 0 ? "-" : fmt::format("{:.1f}", ready),
       status.ring_depth, 100 * pace.consumer_wait_share, 100 * pace.ring_full_share));
   lines.push_back(fmt::format("{:<9} {:.2f} cores, {} of memory, {} bad sample{}", "process",
                               status.cpu_cores, gib(status.resident_bytes), status.bad_samples,
@@ -104,9 +102,8 @@ std::vector<std::string> live_lines(const LiveStatus& status) {
 std::string live_line(const LiveStatus& status) {
   const StepReport& report = status.report;
   return fmt::format(
-      "step {}/{}  loss {:.4f}  {} images/s  waiting {:.1f}%  workers "
-      "{:.2f}/{}  ring {}/{}  "
-      "cores {:.2f}{}",
+      "step {}/{}  loss {:.4f}  {} images/s  waiting {:.1f}%  workers {:.2f}/{}  ring {}/{}  cores "
+      "{:.2f}{}",
       report.step, report.total_steps, report.loss, format_count(report.images_per_second),
       100 * report.feed_wait_share, status.pace.busy_workers, status.workers,
       status.pace.ready_batches < 0 ? "-" : fmt::format("{:.1f}", status.pace.ready_batches),

@@ -132,6 +132,14 @@ GpuLinksReport read_gpu_links(const std::vector<std::string>& pci_bus_ids,
   return report;
 }
 
+GpuInfo read_gpu_info() {
+  GpuInfo gpus{query_cuda(), {}};
+  std::vector<std::string> bus_ids;
+  for (const CudaDeviceInfo& device : gpus.cuda.devices) bus_ids.push_back(device.pci_bus_id);
+  gpus.links = read_gpu_links(bus_ids);
+  return gpus;
+}
+
 std::string text_of(const GpuLinks& links) {
   std::string text;
   if (links.pcie_generation > 0 && links.pcie_width > 0) {

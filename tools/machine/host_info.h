@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "staging/device_list.h"
 #include "tools/machine/gpu_figures.h"
 
 namespace stoker {
@@ -40,6 +41,13 @@ struct GpuLinksReport {
 
 GpuLinksReport read_gpu_links(const std::vector<std::string>& pci_bus_ids,
                               const std::string& library = kNvmlLibrary);
+
+// All of them that the CUDA driver lists, in its order.
+struct GpuInfo {
+  CudaStatus cuda;
+  GpuLinksReport links;
+};
+GpuInfo read_gpu_info();
 
 // "PCIe 5.0 x16, 18 NVLinks", "PCIe 3.0 x8 (5.0 x16 at most)"; "" if nothing is known.
 std::string text_of(const GpuLinks& links);

@@ -9,7 +9,6 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "staging/device_list.h"
 #include "tools/machine/build_commit.h"
 #include "tools/machine/build_info.h"
 #include "tools/machine/host_info.h"
@@ -25,18 +24,16 @@ std::string system_name() {
   return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
 }
 
-Json gpus() {
-  const CudaStatus cuda = query_cuda();
-  std::vector<std::string> bus_ids;
-  for (const CudaDeviceInfo& device : cuda.devices) bus_ids.push_back(device.pci_bus_id);
-  const GpuLinksReport links = read_gpu_links(bus_ids);
+Json gpu_list() {
+  const GpuInfo gpus = read_gpu_info();
   Json list = Json::array();
-  for (size_t i = 0; i < cuda.devices.size(); ++i) {
-    list.push_back({{"name", cuda.devices[i].name},
-                    {"model", cuda.devices[i].model},
-                    {"memory_bytes", cuda.devices[i].memory_bytes},
-                    {"numa_node", cuda.devices[i].numa_node},
-                    {"links", text_of(links.links[i])}});
+  for (size_t i = 0; i < gpus.cuda.devices.size(); ++i) {
+    const CudaDeviceInfo& device = gpus.cuda.devices[i];
+    list.push_back({{"name", device.name},
+                    {"model", device.model},
+                    {"memory_bytes", device.memory_bytes},
+                    {"numa_node", device.numa_node},
+                    {"links", text_of(gpus.links.links[i])}});
   }
   return list;
 }
@@ -59,7 +56,7 @@ Json describe_machine() {
           {"cores_machine", host.cores_machine},
           {"memory_bytes", host.memory_bytes},
           {"system", system_name()},
-          {"gpus", gpus()},
+          {"gpus", gpu_list()},
           {"version", kBuildVersion},
           {"commit", kBuildCommit},
           {"build", kBuildType},

@@ -47,10 +47,10 @@ void add_augment_choice(CLI::App& app, AugmentChoice& choice) {
          "--model", choice.model,
          "Model whose recipe says how to augment (default: none, random_resized_crop | flip)")
       ->check(CLI::IsMember(list_models()));
-  CLI::Option* const view = app.add_option("--view", choice.view,
-                                           "Augmentation to show: that of training or that of "
-                                           "evaluation")
-                                ->check(CLI::IsMember({"train", "eval"}));
+  CLI::Option* const view =
+      app.add_option("--view", choice.view,
+                     "Augmentation to show: that of training or that of evaluation")
+          ->check(CLI::IsMember({"train", "eval"}));
   add_augment_option(app, choice.augment, "that of --view")->excludes(view);
 }
 
@@ -58,8 +58,8 @@ CLI::Option* add_augment_option(CLI::App& app, std::optional<std::string>& stage
                                 const std::string& otherwise) {
   return app.add_option(
       "--augment", stages,
-      "Stages of the augmentation, such as \"random_resized_crop(scale=(0.35, 1)) "
-      "| random_augment(2, 9) | flip\"; stoker augment lists them (default: " +
+      "Stages of the augmentation, such as \"random_resized_crop(scale=(0.35, 1)) | "
+      "random_augment(2, 9) | flip\"; stoker augment lists them (default: " +
           otherwise + ")");
 }
 

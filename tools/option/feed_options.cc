@@ -89,13 +89,13 @@ void add_target_option(CLI::App& app, DataOptions& options) {
 }
 
 void add_learned_target_option(CLI::App& app, DataOptions& options) {
-  app.add_option("--target-from", options.targets_from,
-                 "Where shards or a list have what a model learns instead of labels: a vector of "
-                 "numbers from 0 to 1, one for each class, of which several may be 1. A column or "
-                 "key with the suffix :float32, such as tags:float32; in tar shards json:FIELD, "
-                 "npy or NAME.npy. The loss is a binary cross-entropy of each output; top-1 is "
-                 "then the share of outputs that are right, top-5 that of samples with all of "
-                 "theirs")
+  app.add_option(
+         "--target-from", options.targets_from,
+         "Where shards or a list have what a model learns instead of labels: a vector of numbers "
+         "from 0 to 1, one for each class, of which several may be 1. A column or key with the "
+         "suffix :float32, such as tags:float32; in tar shards json:FIELD, npy or NAME.npy. The "
+         "loss is a binary cross-entropy of each output; top-1 is then the share of outputs that "
+         "are right, top-5 that of samples with all of theirs")
       ->expected(1)
       ->default_str("");
 }
@@ -107,16 +107,14 @@ void add_split_option(CLI::App& app, DataOptions& options) {
 }
 
 void add_decode_options(CLI::App& app, DataOptions& options) {
-  app.add_option(
-         "--exif", options.exif,
-         "Orientation in EXIF data. ignore leaves images as they are stored, as Pillow does; apply "
-         "turns them")
+  app.add_option("--exif", options.exif,
+                 "Orientation in EXIF data. ignore leaves images as they are stored, as Pillow "
+                 "does; apply turns them")
       ->check(CLI::IsMember(&kExifPolicies));
-  app.add_option(
-         "--pixels", options.pixels,
-         "Exactness of decoded pixels. exact gives the bytes of Pillow 13, exact-pillow12 those of "
-         "Pillow 9 to 12; fast is faster and differs from the latter by about 0.2 of 255 grey "
-         "levels on average (decode/README.md)")
+  app.add_option("--pixels", options.pixels,
+                 "Exactness of decoded pixels. exact gives the bytes of Pillow 13, exact-pillow12 "
+                 "those of Pillow 9 to 12; fast is faster and differs from the latter by about 0.2 "
+                 "of 255 grey levels on average (decode/README.md)")
       ->check(CLI::IsMember(&kPixelPolicies));
   app.add_option("--max-pixels", options.max_pixels,
                  "Largest image in pixels; a larger one counts as bad (as in Pillow)")
@@ -131,21 +129,18 @@ void add_feed_options(CLI::App& app, DataOptions& options) {
   app.add_option("--io-threads", options.io_threads,
                  "Threads that read the files that are not in memory")
       ->check(CLI::Range(1, 1024));
-  app.add_option(
-         "--max-bad", options.max_bad,
-         "Bad samples that an epoch may have: a count, or a share if it is below 1. One more ends "
-         "the run")
+  app.add_option("--max-bad", options.max_bad,
+                 "Bad samples that an epoch may have: a count, or a share if it is below 1. One "
+                 "more ends the run")
       ->check(CLI::NonNegativeNumber);
-  app.add_option(
-      "--seek-index", options.seek_index,
-      "File of seek indexes, with which less of each JPEG is read. auto takes the one beside the "
-      "data (stoker pack makes it) or in the cache directory (stoker index makes it; a run of "
-      "several epochs adds what is not there yet, about 0.3 % of the images' bytes); off takes "
-      "none");
-  app.add_option(
-         "--on-bad", options.on_bad,
-         "What happens to a bad sample. substitute gives its place to another image with weight 0 "
-         "and lists it; with fail the first one ends the run")
+  app.add_option("--seek-index", options.seek_index,
+                 "File of seek indexes, with which less of each JPEG is read. auto takes the one "
+                 "beside the data (stoker pack makes it) or in the cache directory (stoker index "
+                 "makes it; a run of several epochs adds what is not there yet, about 0.3 % of the "
+                 "images' bytes); off takes none");
+  app.add_option("--on-bad", options.on_bad,
+                 "What happens to a bad sample. substitute gives its place to another image with "
+                 "weight 0 and lists it; with fail the first one ends the run")
       ->check(CLI::IsMember(&kOnBad));
 }
 

@@ -376,10 +376,10 @@ std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string
   auto app = std::make_unique<CLI::App>(description, "stoker " + name);
   app->formatter(std::make_shared<HelpFormatter>());
   app->footer("Examples:\n" + examples + "\n" + kFooter);
-  app->set_config("--config", "",
-                  "TOML file to read options from: long option names as keys, at its top or in a "
-                  "section [" +
-                      section_name(name) + "]; values on the command line go first");
+  app->set_config(
+      "--config", "",
+      "TOML file to read options from: long option names as keys, at its top or in a section [" +
+          section_name(name) + "]; values on the command line go first");
   app->config_formatter(std::make_shared<SectionedConfig>(name, *app));
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->option_defaults()->always_capture_default()->multi_option_policy(

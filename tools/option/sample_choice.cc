@@ -105,19 +105,19 @@ std::string not_empty(const std::string& text) { return text.empty() ? "it is em
 
 void add_sample_options(CLI::App& app, SampleChoice& choice) {
   app.get_option("--data")->required(false);
-  app.add_option("--subset", choice.subset,
-                 "Which samples of --data to take (default: all). part=A:B takes a random part, by "
-                 "shares of the whole: part=0:0.9 and part=0.9:1 have no sample in common, and are "
-                 "the same in every run; classes=cat,dog takes classes, by name or number; a FILE "
-                 "has one sample per line, all as numbers or all as names as stoker dump prints "
-                 "them")
+  app.add_option(
+         "--subset", choice.subset,
+         "Which samples of --data to take (default: all). part=A:B takes a random part, by shares "
+         "of the whole: part=0:0.9 and part=0.9:1 have no sample in common, and are the same in "
+         "every run; classes=cat,dog takes classes, by name or number; a FILE has one sample per "
+         "line, all as numbers or all as names as stoker dump prints them")
       ->check(not_empty);
-  app.add_option("--weights", choice.weights,
-                 "How often each sample comes (default: once per epoch). balanced takes all "
-                 "classes equally often; a FILE has a number per line, one for each sample, or "
-                 "lines of CLASS WEIGHT, one for each class. With a file each sample is drawn by "
-                 "its weight, again and again, as many per epoch as there are samples; 0 is never "
-                 "drawn")
+  app.add_option(
+         "--weights", choice.weights,
+         "How often each sample comes (default: once per epoch). balanced takes all classes "
+         "equally often; a FILE has a number per line, one for each sample, or lines of CLASS "
+         "WEIGHT, one for each class. With a file each sample is drawn by its weight, again and "
+         "again, as many per epoch as there are samples; 0 is never drawn")
       ->check(not_empty);
   app.add_option("--blend", choice.blend,
                  "PATH=WEIGHT, several times, in place of --data: each of these data sets gets its "

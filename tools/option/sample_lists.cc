@@ -101,8 +101,8 @@ std::vector<SampleId> ids_of_part(const Source& source, const std::string& spec)
       colon == std::string_view::npos ? std::nullopt : share_of(shares.substr(colon + 1));
   if (!from || !to || *from >= *to) {
     refuse(in_quotes(spec) +
-           ": after part= stand two numbers from 0 to 1, the smaller one first, as in "
-           "part=0:0.9, with at most 9 decimals");
+           ": after part= stand two numbers from 0 to 1, the smaller one first, as in part=0:0.9, "
+           "with at most 9 decimals");
   }
   // Each part is what two splits differ in. So parts that share a border fit together, also where
   // the border is inside a sample.

@@ -66,11 +66,10 @@ void StoreOptionGroup::check_cache() const {
     throw std::invalid_argument("--cache: decoded: needs a folder behind the colon");
   }
   if (is_decoded(cache) && !feeds) {
-    throw std::invalid_argument(
-        "--cache: " + cache +
-        " keeps decoded pictures of what train, eval, profile and dump feed, and nothing here (a "
-        "folder of that name is ./" +
-        cache + ")");
+    throw std::invalid_argument("--cache: " + cache +
+                                " keeps decoded pictures of what train, eval, profile and dump "
+                                "feed, and nothing here (a folder of that name is ./" +
+                                cache + ")");
   }
 }
 
@@ -140,14 +139,13 @@ void add_store_options(CLI::App& app, StoreOptionGroup& group) {
   app.add_option("--store-tries", options.tries,
                  "How often a request is tried before the run ends with an error")
       ->check(CLI::Range(1, 1000));
-  app.add_option(
-      "--cache", group.cache,
-      "What is kept of a fixed part of the samples. A folder on a disk of this machine keeps a "
-      "store's files between epochs and runs, so that they leave the store once. decoded keeps "
-      "decoded pictures in memory, and decoded:FOLDER on a disk, of any data, where the rows show "
-      "the same of each image in every epoch (evaluation, a random crop with padding) or images "
-      "are small; other recipes are refused. Processes may share a folder. A full disk makes it "
-      "smaller");
+  app.add_option("--cache", group.cache,
+                 "What is kept of a fixed part of the samples. A folder on a disk of this machine "
+                 "keeps a store's files between epochs and runs, so that they leave the store "
+                 "once. decoded keeps decoded pictures in memory, and decoded:FOLDER on a disk, of "
+                 "any data, where the rows show the same of each image in every epoch (evaluation, "
+                 "a random crop with padding) or images are small; other recipes are refused. "
+                 "Processes may share a folder. A full disk makes it smaller");
   app.add_option("--cache-size", group.cache_size,
                  "The most bytes in --cache for each data set that is opened, and each recipe of "
                  "decoded pictures, as 200M, 500G or 1.5T (powers of 1000)");

@@ -259,8 +259,8 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
   parser.add<OptimizerKind>(
       "--optimizer",
       [&app](Recipe& recipe, auto kind) { change_optimizer(recipe, kind, is_given(app, "--lr")); },
-      "Optimizer: sgd, lars (layer-wise rates for large batches; needs --lr), adam or adamw "
-      "(with PyTorch's rate and decay, unless they are given)");
+      "Optimizer: sgd, lars (layer-wise rates for large batches; needs --lr), adam or adamw (with "
+      "PyTorch's rate and decay, unless they are given)");
   parser.add("--lr", &Optimizer::learning_rate,
              "Peak learning rate, 0 or more, at a batch of --lr-ref-batch samples");
   parser.add("--lr-ref-batch", &Optimizer::lr_ref_batch,
@@ -310,14 +310,13 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
       ->check(CLI::NonNegativeNumber);
   parser.add("--warmup-start", &Schedule::warmup_start,
              "Share of the rate from which the warm-up rises, in [0, 1]");
-  parser.add<double>(
-      "--ema", set_average,
-      "Decay per step of the averaged weights, in [0, 1). The averaged weights are then "
-      "evaluated and saved");
-  parser.add("--micro-batch", &Recipe::micro_batch_size,
-             "Samples of a CPU replica that batch norm sees together (ghost batch norm), 1 or "
-             "more. They must divide the samples of a device; a GPU takes all of its samples "
-             "together");
+  parser.add<double>("--ema", set_average,
+                     "Decay per step of the averaged weights, in [0, 1). The averaged weights are "
+                     "then evaluated and saved");
+  parser.add(
+      "--micro-batch", &Recipe::micro_batch_size,
+      "Samples of a CPU replica that batch norm sees together (ghost batch norm), 1 or more. They "
+      "must divide the samples of a device; a GPU takes all of its samples together");
   parser.add("--last-batch", &Recipe::last_batch,
              "What fills the last batch of an epoch. pad repeats samples with weight 0, drop "
              "leaves the rest of the epoch out, wrap takes the epoch's first samples again");
@@ -331,10 +330,9 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
 
 void add_run_options(CLI::App& app, TrainArguments& arguments) {
   TrainOptions& run = arguments.run;
-  app.add_option(
-      "--devices", arguments.devices,
-      "Devices of each process. cpu:N makes N replicas that share the cores; cuda:all and "
-      "cuda:0,1 take GPUs; cuda:0*2 puts two replicas on one GPU");
+  app.add_option("--devices", arguments.devices,
+                 "Devices of each process. cpu:N makes N replicas that share the cores; cuda:all "
+                 "and cuda:0,1 take GPUs; cuda:0*2 puts two replicas on one GPU");
   check_reduce(app.add_option(
       "--reduce", arguments.reduce,
       "What replicas exchange in a step. all-reduce (auto is the same) sums their gradients, in "
@@ -345,11 +343,11 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       "its own on its share of every batch, with the rate for that share, and has its checkpoints "
       "in --out/replica_I; none leaves the sum out to measure what it costs, and then nothing is "
       "saved"));
-  check_grad_wire(app.add_option(
-      "--grad-wire", arguments.grad_wire,
-      "Number format in which gradients travel between replicas. int8 (a scale per 1024 values, "
-      "stochastic rounding) and 1bit (two means per 256 values) add what was lost to the next "
-      "step's gradients"));
+  check_grad_wire(
+      app.add_option("--grad-wire", arguments.grad_wire,
+                     "Number format in which gradients travel between replicas. int8 (a scale per "
+                     "1024 values, stochastic rounding) and 1bit (two means per 256 values) add "
+                     "what was lost to the next step's gradients"));
   app.add_flag("--sync-batch-norm", run.sync_batch_norm,
                "Let batch norm see a micro-batch of all replicas together (as PyTorch's "
                "SyncBatchNorm), not each replica its own: of CPU replicas or of GPUs, in one "
@@ -362,10 +360,10 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
                  "Number format of the computation. auto takes the model's, or bf16 where the "
                  "device has it")
       ->check(CLI::IsMember(&kTrainPrecisions));
-  app.add_option("--init", run.init,
-                 "Weights to begin with: a safetensors file with PyTorch's names of the model "
-                 "(torchvision's, or a checkpoint's), or a run's folder. A head for other classes "
-                 "begins anew");
+  app.add_option(
+      "--init", run.init,
+      "Weights to begin with: a safetensors file with PyTorch's names of the model (torchvision's, "
+      "or a checkpoint's), or a run's folder. A head for other classes begins anew");
   app.add_option("--seed", run.seed, "Seed of the first weights, the order and the augmentation");
   app.add_option("--out", arguments.out, "Folder of the results (default: runs/MODEL)");
   app.add_flag("--resume", run.resume, "Go on from the newest checkpoint in --out");
@@ -381,10 +379,10 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--eval-data", arguments.eval_data,
                  "Folder to evaluate on: its test part, or all of it if it has no parts (default: "
                  "the test part of --data, if it has one)");
-  app.add_option("--eval-subset", arguments.eval_subset,
-                 "Which of the samples to evaluate on (default: all), in the forms of --subset. "
-                 "For data without a test part: --data X --subset part=0:0.9 --eval-data X "
-                 "--eval-subset part=0.9:1");
+  app.add_option(
+      "--eval-subset", arguments.eval_subset,
+      "Which of the samples to evaluate on (default: all), in the forms of --subset. For data "
+      "without a test part: --data X --subset part=0:0.9 --eval-data X --eval-subset part=0.9:1");
   app.add_option("--limit-train", run.limit_train,
                  "Approximate number of training samples, spread evenly over the data. 0 takes all")
       ->check(CLI::NonNegativeNumber);
@@ -403,21 +401,19 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--ring-depth", run.ring_depth, "Batches that are decoded ahead for each device")
       ->check(CLI::Range(1, 1 << 16));
-  app.add_option("--slots", run.slots,
-                 "Batches that are staged on each device. -1 takes 2 on GPUs and none on host "
-                 "devices")
+  app.add_option(
+         "--slots", run.slots,
+         "Batches that are staged on each device. -1 takes 2 on GPUs and none on host devices")
       ->check(CLI::Range(-1, 3));
   app.add_flag("--no-receipt", arguments.no_receipt,
                "Write no receipt.json, which takes a hash of every sample");
   add_explain_option(app, arguments.explain_augment);
-  app.add_flag(
-      "--watch", arguments.watch,
-      "Show the feed, the ring, the process and the GPUs while the run goes on (in another "
-      "terminal: stoker top RUNDIR)");
-  app.add_option(
-         "--metrics-port", arguments.metrics_port,
-         "Port of http://127.0.0.1:PORT/metrics, which serves Prometheus while the run goes "
-         "on. 0 takes a free port")
+  app.add_flag("--watch", arguments.watch,
+               "Show the feed, the ring, the process and the GPUs while the run goes on (in "
+               "another terminal: stoker top RUNDIR)");
+  app.add_option("--metrics-port", arguments.metrics_port,
+                 "Port of http://127.0.0.1:PORT/metrics, which serves Prometheus while the run "
+                 "goes on. 0 takes a free port")
       ->check(CLI::Range(0, 65535));
 }
 

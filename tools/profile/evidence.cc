@@ -42,10 +42,10 @@ void add_step_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
     return;
   }
   say(verdict,
-      fmt::format("the device waits {:.1f}% of a step of {}: {:.1f}% for a batch, {:.1f}% for its "
-                  "copy",
-                  100 * split.waiting_share(), seconds_text(split.step),
-                  100 * split.input_wait / split.step, 100 * split.copy_wait / split.step),
+      fmt::format(
+          "the device waits {:.1f}% of a step of {}: {:.1f}% for a batch, {:.1f}% for its copy",
+          100 * split.waiting_share(), seconds_text(split.step),
+          100 * split.input_wait / split.step, 100 * split.copy_wait / split.step),
       fmt::format("time stamps of {} steps", measured.steps));
   const Pauses& pauses = measured.pauses;
   if (pauses.count > 0) {
@@ -65,9 +65,9 @@ void add_stages_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
   const FeedShape& shape = profile.shape;
   if (shape.workers > 0) {
     say(verdict,
-        fmt::format("{:.2f} of {} workers are busy; they get {:.0f}% of the CPU time they could "
-                    "use",
-                    measured.busy_workers, shape.workers, 100 * measured.worker_cpu_speed),
+        fmt::format(
+            "{:.2f} of {} workers are busy; they get {:.0f}% of the CPU time they could use",
+            measured.busy_workers, shape.workers, 100 * measured.worker_cpu_speed),
         "time stamps and CPU time of every sample");
   }
   const Latency& decode = of(measured, SpanKind::decode);
@@ -83,10 +83,10 @@ void add_stages_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
   const Latency& read = of(measured, SpanKind::read);
   if (read.count > 0) {
     say(verdict,
-        fmt::format("a read takes {} (p50), {} (p99), {} (most); {:.2f} of {} I/O threads are in "
-                    "one",
-                    seconds_text(read.p50), seconds_text(read.p99), seconds_text(read.max),
-                    measured.busy_readers, shape.io_threads),
+        fmt::format(
+            "a read takes {} (p50), {} (p99), {} (most); {:.2f} of {} I/O threads are in one",
+            seconds_text(read.p50), seconds_text(read.p99), seconds_text(read.max),
+            measured.busy_readers, shape.io_threads),
         fmt::format("{} reads", read.count));
   }
   const Latency& cached = of(measured, SpanKind::cached_read);
@@ -149,8 +149,7 @@ void add_machine_evidence(const ProfileMeasurements& profile, Verdict& verdict) 
     say(verdict,
         fmt::format("the source alone gives {:.0f} images/s with its files in memory{}", rates.warm,
                     rates.cold > 0
-                        ? fmt::format(", {:.0f} from cold storage ({:.0f} with twice "
-                                      "the threads)",
+                        ? fmt::format(", {:.0f} from cold storage ({:.0f} with twice the threads)",
                                       rates.cold, rates.cold_twice)
                         : fmt::format(" ({:.0f} with twice the threads)", rates.warm_twice)),
         "reading without decoding, before the run");
@@ -167,8 +166,7 @@ void add_gpus_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
       continue;
     }
     say(verdict,
-        fmt::format("{} ran at {:.0f} of at most {:.0f} MHz while it was busy {:.0f}% of the "
-                    "time",
+        fmt::format("{} ran at {:.0f} of at most {:.0f} MHz while it was busy {:.0f}% of the time",
                     gpu.cuda, gpu.sm_clock_mhz, gpu.sm_clock_max_mhz, 100 * gpu.busy_mean),
         fmt::format("{} readings of NVML", gpu.readings));
   }
@@ -224,8 +222,8 @@ std::string detail_of(const ProfileMeasurements& profile, const Verdict& verdict
   const bool cores_full = measured.own_cores >= 0.88 * profile.shape.cores;
   if (cores_full && (verdict.limit == Limit::decode || verdict.limit == Limit::pixels)) {
     return fmt::format(
-        "all {:g} cores that the process may use are busy with it: more workers on "
-        "them bring nothing",
+        "all {:g} cores that the process may use are busy with it: more workers on them bring "
+        "nothing",
         profile.shape.cores);
   }
   return "";

@@ -153,11 +153,11 @@ std::vector<std::string> verdict_lines(const Profile& profile) {
   add_split(profile.measurements.measured, lines);
   add_gpu_figures(profile.measurements.measured, lines);
   const WarmUp& warm_up = profile.warm_up;
-  lines.push_back(fmt::format(
-      "warm-up: the first batch came after {:.2f} s, the later pace after {:.1f} s ({} steps); "
-      "{:.1f} s ({} steps) are left out",
-      warm_up.first_batch_s, warm_up.seconds, warm_up.steps, warm_up.left_out_s,
-      warm_up.left_out_steps));
+  lines.push_back(
+      fmt::format("warm-up: the first batch came after {:.2f} s, the later pace after {:.1f} s ({} "
+                  "steps); {:.1f} s ({} steps) are left out",
+                  warm_up.first_batch_s, warm_up.seconds, warm_up.steps, warm_up.left_out_s,
+                  warm_up.left_out_steps));
   lines.push_back("");
   for (const Evidence& each : profile.verdict.evidence) {
     lines.push_back(fmt::format("- {} [{}]", each.text, each.measured_by));

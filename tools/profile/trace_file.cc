@@ -127,8 +127,8 @@ class TraceWriter {
       args += fmt::format(",\"cpu_us\":{:.1f}", static_cast<double>(span.cpu_ns) * 1e-3);
     }
     file_.add(
-        fmt::format("\"ph\":\"X\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},"
-                    "\"dur\":{:.3f},\"args\":{{{}}}",
+        fmt::format("\"ph\":\"X\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:."
+                    "3f},\"args\":{{{}}}",
                     to_string(span.kind), kProcess, track_of(span), file_.us(span.begin_ns),
                     static_cast<double>(span.end_ns - span.begin_ns) * 1e-3, args));
   }
