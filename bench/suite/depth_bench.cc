@@ -15,7 +15,7 @@
 #include "staging/device_list.h"
 #include "staging/stager.h"
 #include "staging/threads.h"
-#include "tools/machine/cpu_time.h"
+#include "tools/machine/load.h"
 #include "train/collective/collective.h"
 #include "train/cuda/engine.h"
 #include "train/engine/engine.h"

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "staging/threads.h"
-#include "tools/machine/cpu_time.h"
+#include "tools/machine/load.h"
 
 namespace stoker {
 namespace {

@@ -8,7 +8,7 @@
 #include "bench/suite/scaling_table.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
-#include "tools/machine/cpu_time.h"
+#include "tools/machine/load.h"
 #include "train/engine/engine.h"
 #include "train/model/models.h"
 

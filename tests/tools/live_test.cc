@@ -26,7 +26,7 @@
 #include "tools/command/command.h"
 #include "tools/live/metrics_server.h"
 #include "tools/live/monitor.h"
-#include "tools/live/prometheus.h"
+#include "tools/live/status.h"
 #include "tools/live/view.h"
 
 namespace stoker {

@@ -11,7 +11,7 @@
 #include "tools/command/command.h"
 #include "tools/console/interrupt.h"
 #include "tools/live/view.h"
-#include "tools/machine/cpu_time.h"
+#include "tools/machine/load.h"
 
 namespace stoker {
 namespace {

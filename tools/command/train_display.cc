@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "staging/allowed_cores.h"
-#include "tools/live/prometheus.h"
+#include "tools/live/status.h"
 #include "train/run/replica.h"
 
 namespace stoker {

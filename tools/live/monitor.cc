@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "staging/threads.h"
-#include "tools/machine/cpu_time.h"
 #include "tools/machine/load.h"
 
 namespace stoker {

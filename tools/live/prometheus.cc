@@ -1,6 +1,6 @@
-#include "tools/live/prometheus.h"
-
 #include <fmt/format.h>
+
+#include "tools/live/status.h"
 
 namespace stoker {
 namespace {

@@ -60,4 +60,8 @@ inline constexpr const char* kLiveFile = "live.json";  // in a run's folder
 LiveStatus read_live_status(const std::string& run_folder);
 void write_live_status(const std::string& run_folder, const LiveStatus& status);
 
+// Returns the status in Prometheus' text format 0.0.4. Counters end in _total, units are seconds
+// and bytes; a figure that is unknown has no sample.
+std::string prometheus_text(const LiveStatus& status);
+
 }  // namespace stoker

@@ -3,6 +3,8 @@
 // between them. What a kernel does not report is -1 ("unknown").
 #pragma once
 
+#include <time.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,5 +39,15 @@ MachineLoad read_machine_load(const std::vector<NamedThread>& threads);
 // Returns the difference of two readings; unknown where one of them is. Threads are matched by
 // name.
 MachineLoad operator-(const MachineLoad& after, const MachineLoad& before);
+
+// Clocks. CPU time is the one to measure with on a machine that others use, too. Any thread.
+inline double clock_seconds(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+inline double process_cpu_seconds() { return clock_seconds(CLOCK_PROCESS_CPUTIME_ID); }
+inline double thread_cpu_seconds() { return clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
 
 }  // namespace stoker

@@ -17,7 +17,7 @@
 
 #include "bench/report/statistics.h"
 #include "decode/image_decoder.h"
-#include "tools/machine/cpu_time.h"
+#include "tools/machine/load.h"
 
 namespace stoker {
 namespace {

@@ -26,7 +26,7 @@
 #include "decode/crop_decoder.h"
 #include "decode/jpeg/libjpeg_decoder.h"
 #include "decode/resize/row_resizer.h"
-#include "tools/machine/cpu_time.h"
+#include "tools/machine/load.h"
 
 namespace stoker {
 namespace {

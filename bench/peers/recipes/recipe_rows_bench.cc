@@ -22,7 +22,7 @@
 
 #include "bench/report/program.h"
 #include "pipeline/augment.h"
-#include "tools/machine/cpu_time.h"
+#include "tools/machine/load.h"
 
 namespace stoker {
 namespace {

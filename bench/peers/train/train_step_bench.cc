@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/machine/cpu_time.h"
+#include "tools/machine/load.h"
 #include "train/collective/collective.h"
 #include "train/engine/engine.h"
 #include "train/model/initialise.h"
