@@ -57,7 +57,10 @@ void write_results(const ProfileArguments& arguments, const ProfileOutcome& outc
   fmt::print("{:<12} {}\n", "page", page);
   if (arguments.no_trace) return;
   const std::string trace = arguments.out + "/trace.json";
-  const int64_t events = write_trace(trace, outcome.run, outcome.name_of);
+  OutputFile file(trace);
+  const int64_t events =
+      write_trace([&](std::string_view text) { file.append(text); }, outcome.run, outcome.name_of);
+  file.close();
   fmt::print("{:<12} {} ({} events; open it at ui.perfetto.dev or chrome://tracing)\n", "trace",
              trace, events);
 }

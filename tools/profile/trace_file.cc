@@ -3,14 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <stdexcept>
 #include <string>
 
 namespace stoker {
@@ -25,39 +20,22 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-class TraceFile {
+class TraceText {
  public:
-  TraceFile(const std::string& path, int64_t origin_ns) : path_(path), origin_ns_(origin_ns) {
-    std::remove(path.c_str());  // a link that somebody has laid there is not followed
-    file_.reset(std::fopen(path.c_str(), "wxe"));
-    if (!file_) fail();
-    append("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+  TraceText(const TraceSink& append, int64_t origin_ns) : append_(append), origin_ns_(origin_ns) {
+    append_("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
   }
   // `body`: the event without its braces.
-  void add(const std::string& body) { append((events_++ > 0 ? ",\n{" : "{") + body + "}"); }
+  void add(const std::string& body) { append_((events_++ > 0 ? ",\n{" : "{") + body + "}"); }
   int64_t close() {
-    append("\n]}\n");
-    if (std::ferror(file_.get()) || std::fflush(file_.get()) != 0) fail();
+    append_("\n]}\n");
     return events_;
   }
   double us(int64_t ns) const { return static_cast<double>(ns - origin_ns_) * 1e-3; }
 
  private:
-  void append(const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), file_.get());  // errors show in close()
-  }
-  [[noreturn]] void fail() {
-    const std::string why = std::strerror(errno);
-    if (file_) std::remove(path_.c_str());
-    throw std::runtime_error("cannot write " + path_ + ": " + why);
-  }
-
-  struct Close {
-    void operator()(FILE* file) const { std::fclose(file); }
-  };
-  const std::string path_;
+  const TraceSink& append_;
   const int64_t origin_ns_;
-  std::unique_ptr<FILE, Close> file_;
   int64_t events_ = 0;
 };
 
@@ -75,9 +53,9 @@ using Batches = std::map<std::pair<int, Step>, Batch>;  // by device and step
 
 class TraceWriter {
  public:
-  TraceWriter(const ProfiledRun& run, TraceFile& file,
+  TraceWriter(const ProfiledRun& run, TraceText& text,
               const std::function<std::string(SampleId)>& name_of)
-      : run_(run), file_(file), name_of_(name_of) {
+      : run_(run), text_(text), name_of_(name_of) {
     for (const TrackedSpan& span : run.spans) {
       if (span.kind == SpanKind::launch) queued_.insert(span.device);
     }
@@ -108,7 +86,7 @@ class TraceWriter {
     return first + device;
   }
   void name_track(int track, const std::string& name) {
-    file_.add(fmt::format(
+    text_.add(fmt::format(
         "\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}",
         kProcess, track, quoted(name)));
   }
@@ -126,10 +104,10 @@ class TraceWriter {
     if (span.cpu_ns >= 0) {
       args += fmt::format(",\"cpu_us\":{:.1f}", static_cast<double>(span.cpu_ns) * 1e-3);
     }
-    file_.add(
+    text_.add(
         fmt::format("\"ph\":\"X\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:."
                     "3f},\"args\":{{{}}}",
-                    to_string(span.kind), kProcess, track_of(span), file_.us(span.begin_ns),
+                    to_string(span.kind), kProcess, track_of(span), text_.us(span.begin_ns),
                     static_cast<double>(span.end_ns - span.begin_ns) * 1e-3, args));
   }
 
@@ -167,18 +145,18 @@ class TraceWriter {
   }
   void row(const std::string& id, const std::string& name, int64_t begin_ns, int64_t end_ns) {
     for (const auto& [phase, ns] : {std::pair{"b", begin_ns}, std::pair{"e", end_ns}}) {
-      file_.add(
+      text_.add(
           fmt::format("\"ph\":\"{}\",\"cat\":\"batch\",\"name\":{},\"id\":\"{}\",\"pid\":{},"
                       "\"tid\":0,\"ts\":{:.3f}",
-                      phase, quoted(name), id, kProcess, file_.us(ns)));
+                      phase, quoted(name), id, kProcess, text_.us(ns)));
     }
   }
   // The arrow is bound to the end of the leg's last span.
   void arrow(const char* phase, const std::string& id, const Leg& leg) {
-    file_.add(
+    text_.add(
         fmt::format("\"ph\":\"{}\",\"cat\":\"way\",\"name\":\"way\",\"id\":\"{}\",\"pid\":{},"
                     "\"tid\":{},\"ts\":{:.3f},\"bp\":\"e\"",
-                    phase, id, kProcess, leg.track, file_.us(leg.end_ns) - 0.001));
+                    phase, id, kProcess, leg.track, text_.us(leg.end_ns) - 0.001));
   }
 
   void write_phases() {
@@ -189,7 +167,7 @@ class TraceWriter {
   }
 
   const ProfiledRun& run_;
-  TraceFile& file_;
+  TraceText& text_;
   const std::function<std::string(SampleId)>& name_of_;
   std::set<int> queued_;  // devices whose work is queued and done later
   std::set<int> named_;
@@ -198,13 +176,13 @@ class TraceWriter {
 
 }  // namespace
 
-int64_t write_trace(const std::string& path, const ProfiledRun& run,
+int64_t write_trace(const TraceSink& append, const ProfiledRun& run,
                     const std::function<std::string(SampleId)>& name_of) {
   int64_t origin_ns = run.windows.empty() ? 0 : run.windows.front().begin_ns;
   for (const TrackedSpan& span : run.spans) origin_ns = std::min(origin_ns, span.begin_ns);
-  TraceFile file(path, origin_ns);
-  TraceWriter(run, file, name_of).write();
-  return file.close();
+  TraceText text(append, origin_ns);
+  TraceWriter(run, text, name_of).write();
+  return text.close();
 }
 
 }  // namespace stoker

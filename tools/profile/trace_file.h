@@ -6,14 +6,18 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "tools/profile/profiled_run.h"
 
 namespace stoker {
 
-// `name_of` returns the name of a sample's file. Returns the number of events. Throws
-// std::runtime_error with the path if the trace cannot be written.
-int64_t write_trace(const std::string& path, const ProfiledRun& run,
+// Takes the text, piece by piece.
+using TraceSink = std::function<void(std::string_view)>;
+
+// `name_of` returns the name of a sample's file. Returns the number of events. Throws what `append`
+// throws.
+int64_t write_trace(const TraceSink& append, const ProfiledRun& run,
                     const std::function<std::string(SampleId)>& name_of);
 
 }  // namespace stoker
