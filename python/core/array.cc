@@ -2,11 +2,11 @@
 
 #include <cstring>
 #include <new>
+#include <stdexcept>
 
 #include "staging/error_text.h"
 
 namespace stoker::python {
-
 namespace {
 
 std::unique_ptr<uint8_t[]> allocate(size_t bytes) {
@@ -15,6 +15,20 @@ std::unique_ptr<uint8_t[]> allocate(size_t bytes) {
   } catch (const std::bad_alloc&) {
     throw OutOfMemory("an array", bytes);
   }
+}
+
+DlType number_type(TargetType type) {
+  switch (type) {
+    case TargetType::uint8:
+      return kUint8;
+    case TargetType::int32:
+      return kInt32;
+    case TargetType::int64:
+      return kInt64;
+    case TargetType::float32:
+      break;
+  }
+  return kFloat32;
 }
 
 }  // namespace
@@ -68,6 +82,26 @@ Array make_image(int height, int width) {
   image.data = memory->data();
   image.holder = std::move(memory);
   return image;
+}
+
+Array target_array(const TargetColumn& column, const void* data, DlDevice device,
+                   std::vector<int64_t> outer) {
+  Array array;
+  array.data = const_cast<void*>(data);  // the memory belongs to its holder
+  array.type = number_type(column.type);
+  array.device = device;
+  array.shape = std::move(outer);
+  array.shape.insert(array.shape.end(), column.shape.begin(), column.shape.end());
+  array.strides = compact_strides(array.shape);
+  return array;
+}
+
+TargetType target_type_named(const std::string& name) {
+  for (const TargetType type :
+       {TargetType::uint8, TargetType::int32, TargetType::int64, TargetType::float32}) {
+    if (name == name_of(type)) return type;
+  }
+  throw std::invalid_argument(name + " is no type of targets");
 }
 
 }  // namespace stoker::python

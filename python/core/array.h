@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/target.h"
 #include "python/core/dlpack.h"
 
 namespace stoker::python {
@@ -68,5 +69,12 @@ std::vector<int64_t> compact_strides(const std::vector<int64_t>& shape);
 
 // Makes a new (height, width, 3) uint8 array on the host.
 Array make_image(int height, int width);
+
+// Returns row-major values at `data`, without a holder: `outer` extents, then those of the column.
+Array target_array(const TargetColumn& column, const void* data, DlDevice device,
+                   std::vector<int64_t> outer);
+
+// `name` is NumPy's. Throws std::invalid_argument if targets cannot have that type.
+TargetType target_type_named(const std::string& name);
 
 }  // namespace stoker::python

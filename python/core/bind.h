@@ -4,11 +4,29 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <tuple>
+
+#include "pipeline/sample_order.h"
+#include "pipeline/source.h"
 
 namespace stoker::python {
 
 using SizeTuple = std::tuple<int, int>;  // height, width
+
+// Sources as nanobind holds them: by pointers that are not const. A Source is const for all its
+// users.
+using SharedSource = std::shared_ptr<Source>;
+
+inline SharedSource shared(std::shared_ptr<const Source> source) {
+  return std::const_pointer_cast<Source>(std::move(source));
+}
+
+// An order of samples as Python holds it: by value, so that a Loader's threads keep the C++ order
+// and no Python object.
+struct BoundOrder {
+  SharedOrder order;
+};
 
 void bind_accelerator(nanobind::module_& module);
 void bind_array(nanobind::module_& module);
@@ -18,6 +36,7 @@ void bind_source(nanobind::module_& module);
 void bind_dataset(nanobind::module_& module);  // REQUIRES: bind_source
 void bind_open(nanobind::module_& module);     // REQUIRES: bind_options, bind_source
 void bind_order(nanobind::module_& module);    // REQUIRES: bind_options, bind_source
+void bind_views(nanobind::module_& module);    // REQUIRES: bind_source
 void bind_image(nanobind::module_& module);
 void bind_index(nanobind::module_& module);   // REQUIRES: bind_source
 void bind_remote(nanobind::module_& module);  // REQUIRES: bind_augment, bind_options, bind_source

@@ -7,7 +7,7 @@
 
 #include "python/core/bind.h"
 #include "python/core/feed.h"
-#include "python/core/unlocked.h"
+#include "python/core/python_lock.h"
 #include "staging/device_list.h"
 
 namespace stoker::python {

@@ -5,7 +5,7 @@
 
 #include "python/core/bind.h"
 #include "python/core/image_ops.h"
-#include "python/core/unlocked.h"
+#include "python/core/python_lock.h"
 
 namespace stoker::python {
 namespace {

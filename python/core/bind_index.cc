@@ -6,7 +6,7 @@
 #include "pipeline/seek_index/build.h"
 #include "pipeline/seek_index/file.h"
 #include "python/core/bind.h"
-#include "python/core/interruptible.h"
+#include "python/core/python_lock.h"
 #include "staging/allowed_cores.h"
 
 namespace stoker::python {

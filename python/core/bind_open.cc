@@ -15,11 +15,7 @@
 #include "pipeline/source/stored_folder.h"
 #include "pipeline/source/synthetic_source.h"
 #include "python/core/bind.h"
-#include "python/core/interruptible.h"
-#include "python/core/kept_object.h"
-#include "python/core/relabelled_source.h"
-#include "python/core/shared_source.h"
-#include "python/core/unlocked.h"
+#include "python/core/python_lock.h"
 
 namespace stoker::python {
 namespace {
@@ -210,13 +206,6 @@ void bind_open(nb::module_& module) {
         return SharedSource(make_synthetic_source(samples, {width, height}, classes, seed));
       },
       nb::call_guard<Unlocked>(), "samples"_a, "height"_a, "width"_a, "classes"_a, "seed"_a);
-  module.def(
-      "relabel",
-      [](const SharedSource& source, std::vector<int32_t> labels,
-         std::vector<std::string> class_names) {
-        return shared(relabel(source, std::move(labels), std::move(class_names)));
-      },
-      "source"_a, "labels"_a, "class_names"_a);
 }
 
 }  // namespace stoker::python

@@ -7,7 +7,6 @@
 #include "pipeline/loader_types.h"
 #include "python/core/bind.h"
 #include "python/core/feed.h"
-#include "python/core/order.h"
 
 namespace stoker::python {
 namespace {

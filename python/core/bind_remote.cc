@@ -6,8 +6,8 @@
 #include "pipeline/exchange/remote_filler.h"
 #include "pipeline/exchange/remote_rows.h"
 #include "python/core/bind.h"
+#include "python/core/python_lock.h"
 #include "python/core/read_stop.h"
-#include "python/core/unlocked.h"
 
 namespace stoker::python {
 namespace {

@@ -4,11 +4,8 @@
 
 #include "pipeline/source/growing_source.h"
 #include "python/core/bind.h"
-#include "python/core/interruptible.h"
-#include "python/core/shared_source.h"
+#include "python/core/python_lock.h"
 #include "python/core/source_sample.h"
-#include "python/core/unknown_label.h"
-#include "python/core/unlocked.h"
 
 namespace stoker::python {
 namespace {

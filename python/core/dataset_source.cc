@@ -1,8 +1,8 @@
 #include "python/core/dataset_source.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -11,8 +11,8 @@
 #include "pipeline/files/digest.h"
 #include "pipeline/files/printable_name.h"
 #include "pipeline/source/sample_file.h"
-#include "python/core/unknown_label.h"
-#include "python/core/unlocked.h"
+#include "python/core/python_lock.h"
+#include "python/core/source_sample.h"
 
 namespace stoker::python {
 namespace {
@@ -156,7 +156,21 @@ void end_source(const DatasetSource* source) {
 
 }  // namespace
 
-SharedSource make_dataset_source(std::shared_ptr<DatasetReader> reader, DatasetOptions options) {
+ReaderUse::ReaderUse(std::shared_ptr<DatasetReader> reader)
+    : reader_(std::move(reader)), process_(getpid()) {
+  if (reader_->used_by_.exchange(process_) != process_) reader_->uses_ = 0;
+  ++reader_->uses_;
+}
+
+ReaderUse::~ReaderUse() {
+  if (getpid() != process_ || --reader_->uses_ > 0) return;
+  std::optional<Unlocked> unlocked;
+  if (holds_python_lock()) unlocked.emplace();
+  reader_->end_idle();
+}
+
+std::shared_ptr<const Source> make_dataset_source(std::shared_ptr<DatasetReader> reader,
+                                                  DatasetOptions options) {
   return {new DatasetSource(std::move(reader), std::move(options)), end_source};
 }
 

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "python/core/lease.h"
+#include "python/core/python_lock.h"
 #include "python/core/read_stop.h"
-#include "python/core/unlocked.h"
 #include "staging/device_list.h"
 #include "staging/error_text.h"
 

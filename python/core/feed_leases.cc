@@ -1,9 +1,9 @@
 // The leases of a Feed, and their return.
 #include <cstring>
 
+#include "python/core/array.h"
 #include "python/core/feed.h"
 #include "python/core/lease.h"
-#include "python/core/target_array.h"
 #include "staging/error_text.h"
 
 namespace stoker::python {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "python/core/unlocked.h"
+#include "python/core/python_lock.h"
 
 namespace stoker::python {
 namespace {

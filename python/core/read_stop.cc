@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "pipeline/source/forwarding_source.h"
-#include "python/core/unlocked.h"
+#include "python/core/python_lock.h"
 
 namespace stoker::python {
 namespace {

@@ -4,11 +4,17 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
-#include "python/core/dataset_reader.h"
-#include "python/core/worker_process.h"
+#include "python/core/dataset_source.h"
 
 namespace stoker::python {
+
+struct WorkerProgram {
+  std::vector<std::string> command;  // [0]: the program's path
+  std::string preparation, object;   // pickles, for the worker
+};
 
 std::shared_ptr<DatasetReader> make_worker_pool(WorkerProgram program, int workers);
 

@@ -1,7 +1,7 @@
 """The loop of a worker process of stoker.dataset(), and what an item of the object may be.
 
 A worker process runs this file alone, without the package; only what the object itself needs is
-imported there. The C++ side is core/worker_process.cc.
+imported there. The C++ side is core/worker_pool.cc.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import threading
 import traceback
 from typing import Any, NamedTuple
 
-# The kinds of an answer; core/dataset_reader.h has the same numbers.
+# The kinds of an answer; core/dataset_source.h has the same numbers.
 BYTES, PATH, BAD, READY = range(4)
 NO_LABEL = -1
 LARGEST_LABEL = (1 << 24) - 1
