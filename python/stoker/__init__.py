@@ -45,8 +45,7 @@ from stoker._sources import (
 from stoker._store import Store
 from stoker._targets import with_targets
 from stoker._views import concat, random_split, subset, with_labels
-from stoker._watch import WatchedIterator, watch
-from stoker._watched_loop import Watch
+from stoker._watch import Watch, WatchedIterator, watch
 from stoker.augment import (
     Augment,
     color_jitter,

@@ -9,8 +9,8 @@ from numbers import Real
 from typing import Any
 
 from stoker import _core
-from stoker._steps import quantile
-from stoker._watched_loop import Watch
+from stoker._watch import Watch
+from stoker._watch_steps import quantile
 
 PASS_UTILISATION: float = _core.PASS_UTILISATION  # : what MLPerf Storage requires for ResNet-50
 

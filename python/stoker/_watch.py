@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar, overload
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar, overload
 
-from stoker._watched_loop import Pass, Watch
-from stoker._watched_run import WatchedRun
+from stoker._watch_report import WatchedRun, as_json, as_text, profile_page
+from stoker._watch_steps import PHASES, StepLog, Steps, first_extent
 
 Batch = TypeVar("Batch")
+_NONE = object()  # no batch
 
 
 @overload
@@ -70,6 +77,204 @@ def watch(
     )
 
 
+@dataclass
+class Pass:
+    """The state of a pass over the loader."""
+
+    batches: Iterator[Any]
+    asked: float  # when the loop asked for its current or next batch
+    noted: float  # the time up to which its time, and the time without a core, are counted
+    delayed: float
+    number: int = 0  # of the loader's step
+    batch: Any = _NONE  # the loop's current batch
+    phase: str = ""  # of that step, like all below
+    came: float = 0.0
+    cpu: float = 0.0
+    samples: int = -1
+
+
+class Watch(Generic[Batch]):
+    """See watch(). Measurements add up over passes; a step takes 41 bytes. One loop at a time."""
+
+    def __init__(
+        self,
+        loader: Iterable[Batch],
+        *,
+        warm_up: int = 5,
+        replay: int = 0,
+        batch_size: int | Callable[[Batch], int] | None = None,
+        synchronize: Callable[[], object] | None = None,
+        most_steps: int | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        cpu_clock: Callable[[], float] = time.thread_time,
+    ):
+        for name, value in (("warm_up", warm_up), ("replay", replay)):
+            if not isinstance(value, int) or value < 0:
+                raise ValueError(f"{name} is {value!r}, must be 0 or more steps")
+        if not any(hasattr(type(loader), name) for name in ("__iter__", "__getitem__")):
+            raise TypeError(f"loader is {loader!r}: there is nothing to iterate over")
+        if not (
+            batch_size is None
+            or callable(batch_size)
+            or (isinstance(batch_size, int) and batch_size > 0)
+        ):
+            raise ValueError(
+                f"batch_size is {batch_size!r}, must be 1 or more, or a function of a batch"
+            )
+        self._loader = loader
+        self._warm_up = warm_up
+        self._replay = replay
+        self._batch_size = batch_size
+        self._synchronize = synchronize
+        self._most_steps = most_steps  # a pass ends after this many
+        self._clock, self._cpu_clock = clock, cpu_clock
+        self._log = StepLog()
+        self._first_waits: list[float] = []  # of each pass, seconds
+        self._alone: Steps | None = None
+        self._counts = dict.fromkeys(PHASES, 0)  # steps
+        self._looped_s, self._delayed_s = 0.0, 0.0  # delayed: ready to run, but without a core
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Iterates over one pass of the loader, with the replayed steps when they are due."""
+        current = self._begin()
+        try:
+            while self._step(current):
+                yield current.batch
+        finally:
+            self._note_time(current)
+
+    def _begin(self) -> Pass:
+        began, delayed = self._clock(), _delay_seconds()
+        return Pass(iter(self._loader), asked=began, noted=began, delayed=delayed)
+
+    def _step(self, current: Pass) -> bool:
+        """Ends the current step, and gets the next one's batch; returns whether there is one."""
+        if current.batch is not _NONE:
+            self._end_step(current)
+            if len(self._log) == self._most_steps:
+                return False
+        current.phase = self._phase(current.number)
+        cpu = self._cpu_clock()
+        if current.phase != "replayed":
+            current.batch = _NONE  # the loader may reuse its memory for the next one
+            current.batch = next(current.batches, _NONE)
+            if current.batch is _NONE:
+                return False
+        current.came, current.cpu = self._clock(), self._cpu_clock() - cpu
+        if current.number == 0:
+            self._first_waits.append(current.came - current.asked)
+        current.samples = self.batch_size_of(current.batch)
+        return True
+
+    def _end_step(self, step: Pass) -> None:
+        if self._synchronize is not None:
+            self._synchronize()
+        done = self._clock()
+        self._log.add(step.phase, step.asked, step.came, done, step.cpu, step.samples)
+        self._counts[step.phase] += 1
+        step.number += step.phase != "replayed"
+        step.asked = done
+
+    def _note_time(self, current: Pass) -> None:
+        now, delayed = self._clock(), _delay_seconds()
+        self._looped_s += now - current.noted
+        self._delayed_s += delayed - current.delayed
+        current.noted, current.delayed = now, delayed
+
+    def _phase(self, number: int) -> str:
+        counts = self._counts
+        if number == 0 or number < self._warm_up:
+            return "warm-up" if self._warm_up else "measured"
+        if counts["measured"] < self._replay or self._replay == 0:
+            return "measured"
+        if counts["replayed"] < self._replay:
+            return "replayed"
+        # Meanwhile the loader has filled its queues, which makes the next steps too fast.
+        return "settling" if counts["settling"] < self._warm_up else "measured"
+
+    def batch_size_of(self, batch: Batch) -> int:
+        """Returns the samples of a batch, as rates count them; -1: unknown."""
+        if self._batch_size is None:
+            return first_extent(batch)
+        if isinstance(self._batch_size, int):
+            return self._batch_size
+        return int(self._batch_size(batch))
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        return bool(self._loader)  # not len(), which a generator lacks
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_loader":  # missing while a copy is being made
+            raise AttributeError(name)
+        return getattr(self._loader, name)
+
+    def measure_loader(self, steps: int = 100) -> float:
+        """Runs the loader alone, from its beginning and with nothing to do between its batches;
+        returns samples per second (batches, if their size is unknown). The report includes it from
+        then on. Takes up to `steps` batches, which the training does not see; the first `warm_up`
+        do not count. A loop's variable still holds the last batch: around a stoker.Loader, which
+        lends its memory, drop it first.
+
+        TypeError: the loader is an iterator, which runs once. RuntimeError: it has too few batches.
+        ValueError: too few steps.
+        """
+        if not isinstance(steps, int) or steps <= self._warm_up:
+            raise ValueError(f"steps is {steps!r}, must be above the {self._warm_up} of warm-up")
+        if iter(self._loader) is self._loader:
+            raise TypeError(f"{_name(self._loader)} is an iterator: it cannot be run a second time")
+        alone = Watch(
+            self._loader,
+            warm_up=self._warm_up,
+            batch_size=self._batch_size,
+            most_steps=steps,
+            clock=self._clock,
+            cpu_clock=self._cpu_clock,
+        )
+        for _ in alone:
+            pass
+        self._alone = alone._log.of_phase("measured")
+        if len(self._alone) == 0 or self._alone.seconds <= 0:
+            count, self._alone = len(alone._log), None
+            raise RuntimeError(f"the loader gave {count} batches, {self._warm_up} are warm-up")
+        return self._alone.rate
+
+    @property
+    def log(self) -> StepLog:
+        """Every step, in seconds of time.perf_counter()."""
+        return self._log
+
+    def report(self) -> str:
+        """Returns the verdict and its evidence, for a terminal."""
+        return as_text(self._run())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what to_json() writes: the fields of profile.json, as far as they apply."""
+        return as_json(self._run())
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report as JSON. OSError: `path` cannot be written."""
+        text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
+        Path(path).write_text(text, encoding="utf-8")
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes the same page as `stoker profile`. OSError: `path` cannot be written."""
+        Path(path).write_text(profile_page(self.to_dict()), encoding="utf-8")
+
+    def _run(self) -> WatchedRun:
+        return WatchedRun(
+            loader=_describe(self._loader),
+            log=self._log,
+            first_waits=self._first_waits,
+            alone=self._alone,
+            replay=self._replay,
+            delay_share=self._delayed_s / self._looped_s if self._looped_s > 0 else math.nan,
+            synchronized=self._synchronize is not None,
+        )
+
+
 class WatchedIterator(Watch[Batch], Iterator[Batch]):
     """A watch around an iterator, which is an iterator itself. Every loop over it, and next() after
     the iterator's end or an error, begins a pass.
@@ -103,3 +308,26 @@ class WatchedIterator(Watch[Batch], Iterator[Batch]):
         if self._pass is not None:
             self._note_time(self._pass)
         return super()._run()
+
+
+def _delay_seconds() -> float:
+    """Returns how long this thread was ready to run but had no core, since it began; nan:
+    unknown."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text("ascii").split()[1]) * 1e-9
+    except (OSError, IndexError, ValueError):
+        return math.nan
+
+
+def _name(loader: object) -> str:
+    return f"{type(loader).__module__}.{type(loader).__qualname__}"
+
+
+def _describe(loader: object) -> str:
+    """Returns the loader's type, and the settings that a DataLoader has."""
+    facts = [_name(loader)]
+    for field in ("batch_size", "num_workers", "prefetch_factor"):
+        value = getattr(loader, field, None)
+        if isinstance(value, int):
+            facts.append(f"{field}={value}")
+    return ", ".join(facts)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import stoker
-from stoker._page import profile_page
-from stoker._steps import PHASES, first_extent
+from stoker._watch_report import FED, WORDS, profile_page
+from stoker._watch_steps import PHASES, first_extent
 
 DATA = re.compile(r'<script type="application/json" id="profile">(.*?)</script', re.DOTALL)
 
@@ -95,7 +95,7 @@ def test_five_percent_of_waiting_is_the_limit(wait, limit):
 
 def test_a_loop_without_a_core_is_told(monkeypatch):
     delays = iter([10.0, 55.0])
-    monkeypatch.setattr("stoker._watched_loop._delay_seconds", lambda: next(delays))
+    monkeypatch.setattr("stoker._watch._delay_seconds", lambda: next(delays))
     assert "waited for a core 10.0% of the time" in watched().report()  # 45 of 450 s
 
 
@@ -447,9 +447,21 @@ def test_the_command_has_no_query(tmp_path, monkeypatch):
     assert command == f"train.py --data={shown} {shown}"
 
 
+PROFILE = Path(__file__).parents[2] / "tools" / "profile"
+
+
 def test_the_page_is_the_program_s():
-    tree = Path(__file__).parents[2] / "tools" / "profile" / "profile_page.html"
-    assert profile_page({}) == tree.read_text("utf-8").replace("__STOKER_PROFILE_JSON__", "{}")
+    page = (PROFILE / "profile_page.html").read_text("utf-8")
+    assert profile_page({}) == page.replace("__STOKER_PROFILE_JSON__", "{}")
+
+
+def test_numbers_and_names_are_those_of_the_program():
+    diagnosis = (PROFILE / "diagnosis.cc").read_text("utf-8")
+    assert f"constexpr double kFed = {FED};" in diagnosis
+    words = re.findall(r'>= ([\d.]+) +\? "(\w+)"', diagnosis)
+    assert {**{word: float(least) for least, word in words}, "low": 0} == WORDS
+    phases = (PROFILE / "profiled_run.cc").read_text("utf-8").partition("kNames[] =")[2]
+    assert set(PHASES) < set(re.findall(r'"(.*?)"', phases))
 
 
 def test_the_timeline_adds_up():

@@ -124,11 +124,16 @@ class Steps:
 
     @property
     def spread(self) -> float:
-        """The relative spread of the pace: half of (p90 - p10) / p50 over parts of the run."""
+        """The relative spread of the pace over parts of the run; see _half_width()."""
         size = max(1, math.ceil(len(self) / _PARTS))
         wholes = self.wholes
         parts = [wholes[i : i + size] for i in range(0, len(wholes), size)]
-        return half_width([len(part) / sum(part) for part in parts if sum(part) > 0])
+        return _half_width([len(part) / sum(part) for part in parts if sum(part) > 0])
+
+    @property
+    def jitter(self) -> float:
+        """The relative spread of a step's length."""
+        return _half_width(self.wholes)
 
 
 def quantile(values: Sequence[float], q: float) -> float:
@@ -137,7 +142,8 @@ def quantile(values: Sequence[float], q: float) -> float:
     return values[min(len(values) - 1, max(0, math.ceil(q * len(values)) - 1))]
 
 
-def half_width(values: Sequence[float]) -> float:
+def _half_width(values: Sequence[float]) -> float:
+    """Returns half of (p90 - p10) / p50."""
     ordered = sorted(values)
     if not ordered or quantile(ordered, 0.5) <= 0:
         return 0.0
