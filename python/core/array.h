@@ -10,9 +10,29 @@
 #include <vector>
 
 #include "pipeline/target.h"
-#include "python/core/dlpack.h"
 
 namespace stoker::python {
+
+// Devices and types in DLPack 1.0 (dmlc/dlpack, dlpack.h), whose layout is an ABI.
+enum class DlDeviceType : int32_t { cpu = 1, cuda = 2 };
+enum class DlTypeCode : uint8_t { int_ = 0, uint = 1, float_ = 2, bfloat = 4 };
+
+struct DlDevice {
+  int32_t type = static_cast<int32_t>(DlDeviceType::cpu);
+  int32_t id = 0;
+  bool operator==(const DlDevice&) const = default;
+};
+
+struct DlType {
+  uint8_t code = 0;
+  uint8_t bits = 0;
+  uint16_t lanes = 1;
+  bool operator==(const DlType&) const = default;
+};
+
+// CUDA's handles of its default streams, which __dlpack__(stream=) also uses as their numbers.
+inline constexpr uintptr_t kLegacyStream = 1;
+inline constexpr uintptr_t kPerThreadStream = 2;  // another stream on each thread
 
 // Keeps the memory of arrays alive, and orders its readers.
 class Holder {

@@ -17,6 +17,35 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
+// The structures of DLPack 1.0 that are passed between libraries in a capsule. Only their layout,
+// which is an ABI, is here.
+struct DlTensor {
+  void* data = nullptr;
+  DlDevice device;
+  int32_t ndim = 0;
+  DlType type;
+  int64_t* shape = nullptr;
+  int64_t* strides = nullptr;  // in elements
+  uint64_t byte_offset = 0;
+};
+
+struct DlManaged {  // capsule "dltensor"
+  DlTensor tensor;
+  void* context = nullptr;
+  void (*deleter)(DlManaged* self) = nullptr;
+};
+
+struct DlManagedVersioned {  // capsule "dltensor_versioned"
+  uint32_t major = 1;
+  uint32_t minor = 0;
+  void* context = nullptr;
+  void (*deleter)(DlManagedVersioned* self) = nullptr;
+  uint64_t flags = 0;
+  DlTensor tensor;
+};
+
+inline constexpr uint64_t kDlFlagCopied = 2;
+
 struct DlpackRequest {
   std::optional<int64_t> stream;                   // numbers as in the array API standard
   std::optional<std::pair<int, int>> max_version;  // none: a capsule without a version

@@ -16,16 +16,15 @@ epoch. python/README.md has everything else.
 from stoker import augment
 from stoker._batch import Batch
 from stoker._blend import Blend, blend
-from stoker._core import VERSION as _VERSION
 from stoker._core import Array, DecodeError, FeedError, Sample, Source, StoreError
+from stoker._core import VERSION as _VERSION
 from stoker._dataset import dataset
 from stoker._decoded_cache import DecodedCache
-from stoker._devices import devices, why_no_cuda
 from stoker._emulate import Emulation, emulate
 from stoker._image import ImageInfo, crop_resize, decode, image_info, resize
-from stoker._image_format import IMAGENET_MEAN, IMAGENET_STD
 from stoker._index import BadSample, SeekIndex, index
 from stoker._loader import Loader
+from stoker._options import IMAGENET_MEAN, IMAGENET_STD, devices, why_no_cuda
 from stoker._orders import Order, block_shuffled, class_balanced, repeated, weighted
 from stoker._sources import (
     cifar,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from stoker import _core
-from stoker._lists import in_range, length_or, listed, real_numbers
+from stoker._arguments import in_range, length_or, listed, real_numbers
 from stoker._orders import Order, steps_per_epoch
 from stoker._views import check_source, concat
 

@@ -10,9 +10,7 @@ from functools import partial
 from typing import Any
 
 from stoker import _core, _dataset_worker
-from stoker._labels import numbered
-from stoker._lists import in_range
-from stoker._options import yes_or_no
+from stoker._arguments import in_range, numbered, yes_or_no
 from stoker._recipe import Readers, made
 from stoker._target_values import TYPES, Column
 

@@ -11,7 +11,7 @@ from array import array
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from stoker import _core
-from stoker._labels import numbered
+from stoker._arguments import numbered
 
 _Item = TypeVar("_Item")
 _IMAGE_NAMES = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")

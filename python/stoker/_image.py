@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from stoker import _core
-from stoker._choice import (
+from stoker._arguments import (
     FILTERS,
     MAX_PIXELS,
     PIXELS,

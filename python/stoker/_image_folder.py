@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+from stoker._arguments import whole
 from stoker._core import Source
-from stoker._labels import whole
 from stoker._sources import files, folder, relabel
 from stoker._torchvision import Plan, from_torchvision
 

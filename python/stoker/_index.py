@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from stoker import _core
-from stoker._choice import choose
+from stoker._arguments import choose
 
 _STEPS = {"row": _core.SeekStep.row, "8": _core.SeekStep.eight}
 

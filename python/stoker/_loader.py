@@ -13,22 +13,26 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic
 
 from stoker import _core
+from stoker._arguments import MAX_PIXELS, yes_or_no
 from stoker._batch import Batch
 from stoker._blend import Blend
-from stoker._choice import MAX_PIXELS
 from stoker._decoded_cache import DecodedCache
-from stoker._devices import device_name
-from stoker._epoch import Epoch, FirstEpoch
-from stoker._growing_feed import GrowingFeed, first_of, part_options
-from stoker._image_format import image_format
-from stoker._moving_feed import MovingFeed
-from stoker._options import DrawnSeed, leases_for, loader_options, yes_or_no
+from stoker._feeds import (
+    Epoch,
+    FirstEpoch,
+    GrowingFeed,
+    MovingFeed,
+    first_of,
+    part_options,
+    place_of,
+    state_of,
+)
+from stoker._options import DrawnSeed, device_name, image_format, leases_for, loader_options
 from stoker._orders import Order, steps_per_epoch
 from stoker._prepared_feed import PreparedFeed
 from stoker._recipe import readers_of
 from stoker._remote import Form, RunningWorkers, Workers, job_of
 from stoker._shown import loader_html
-from stoker._state import place_of, state_of
 from stoker.augment import Augment, make_spec
 
 # The type that a loop gets. Its default, which type checkers know, needs no typing_extensions.

@@ -1,13 +1,33 @@
-"""Checks a Loader's arguments and makes the C++ options from them."""
+"""Makes C++ options of a Loader's arguments: its feed, its device, the format of its images. Errors
+name the argument, with its value.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+from collections.abc import Sequence
+from numbers import Real
 
 from stoker import _core
-from stoker._choice import LAST_BATCH, ON_BAD, choose, decode_options
+from stoker._arguments import LAST_BATCH, ON_BAD, choose, decode_options, yes_or_no
 from stoker._decoded_cache import DecodedCache, core_of
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)  #: of pixels / 255, RGB
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+_TYPES = {
+    "uint8": None,
+    "float32": _core.PixelType.float32,
+    "float16": _core.PixelType.float16,
+    "bfloat16": _core.PixelType.bfloat16,
+}
+_LAYOUTS = {  # the bytes' order, and whether the shape is (rows, 3, height, width)
+    "NHWC": (_core.PixelOrder.nhwc, False),
+    "NCHW": (_core.PixelOrder.nchw, True),
+    "channels_last": (_core.PixelOrder.nhwc, True),
+}
 
 
 class DrawnSeed(int):
@@ -130,13 +150,6 @@ def leases_for(leases: int | None, device: str, on_batch: object, ahead: int) ->
     return leases
 
 
-def yes_or_no(field: str, value: object) -> bool:
-    """TypeError for anything but True and False: "no" would be true."""
-    if value is True or value is False:
-        return bool(value)
-    raise TypeError(f"{field} is {value!r}, must be True or False")
-
-
 def _number(field: str, value: float) -> float:
     try:
         return float(value)
@@ -181,3 +194,73 @@ def rank_and_world(rank: int | None, world: int | None) -> tuple[int, int]:
     if not distributed.is_initialized():
         return 0, 1
     return distributed.get_rank(), distributed.get_world_size()
+
+
+def devices() -> list[str]:
+    """Returns the names that Loader(device=...) takes here: 'cpu:0', and 'cuda:N' for each GPU that
+    CUDA_VISIBLE_DEVICES leaves. Creates no context on any GPU.
+    """
+    return list(_core.device_names())
+
+
+def why_no_cuda() -> str:
+    """Returns why no GPU can be fed, in one line; '' if they can."""
+    return _core.cuda_problem()
+
+
+def device_name(device: object) -> str:
+    """Returns the C++ name of `device`, which has a number; `device` is a name or a torch.device,
+    else TypeError. Never imports torch.
+    """
+    kind = type(device)
+    if not isinstance(device, str) and (kind.__module__, kind.__name__) != ("torch", "device"):
+        raise TypeError(f"device is {device!r}, must be a name ('cpu', 'cuda:0') or a torch.device")
+    name = str(device)
+    if name == "cpu":
+        return "cpu:0"
+    if name == "cuda":
+        torch = sys.modules.get("torch")
+        has_one = torch is not None and torch.cuda.is_available()
+        return f"cuda:{torch.cuda.current_device() if has_one else 0}"
+    return name
+
+
+def image_format(
+    dtype: str,
+    layout: str,
+    mean: float | Sequence[float] | None,
+    std: float | Sequence[float] | None,
+) -> _core.ImageFormat:
+    image = _core.ImageFormat()
+    image.type = choose("dtype", dtype, _TYPES)
+    image.order, image.channels_second = choose("layout", layout, _LAYOUTS)
+    if image.type is None:
+        if layout == "NCHW":
+            raise ValueError(
+                "layout is 'NCHW' with dtype 'uint8': pixels are stored NHWC. Take 'channels_last' "
+                "(the same shape, no copy) or another dtype"
+            )
+        if mean is not None or std is not None:
+            raise ValueError("mean and std are for dtype float32, float16 and bfloat16, not uint8")
+    image.mean = _three("mean", 0 if mean is None else mean)
+    image.stddev = _three("std", 1 if std is None else std)
+    if not all(deviation > 0 for deviation in image.stddev):
+        raise ValueError(f"std is {std!r}, must be positive")
+    # A mean of pixels / 255 is at most 1, and a deviation at most 0.5.
+    for field, values, most in (("mean", image.mean, 1), ("std", image.stddev, 2)):
+        if max(values) > most:
+            raise ValueError(
+                f"{field} is {values!r}: it is of pixels / 255, this is as of 0..255; divide by 255"
+            )
+    return image
+
+
+def _three(field: str, values: float | Sequence[float]) -> list[float]:
+    """Repeats one number for all channels."""
+    try:
+        numbers = [float(values)] * 3 if isinstance(values, Real) else list(map(float, values))
+    except (TypeError, ValueError):
+        numbers = []
+    if len(numbers) != 3 or not all(math.isfinite(number) for number in numbers):
+        raise ValueError(f"{field} is {values!r}, must be a number or three, RGB")
+    return numbers

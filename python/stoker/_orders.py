@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from stoker import _core
-from stoker._lists import in_range, length_or, real_numbers, whole_numbers
-from stoker._options import yes_or_no
+from stoker._arguments import in_range, length_or, real_numbers, whole_numbers, yes_or_no
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from stoker import _core
-from stoker._choice import SPLITS
+from stoker._arguments import SPLITS
 from stoker._store import is_address
 
 _PARTS = ("train", "test", "val", "validation")

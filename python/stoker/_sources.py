@@ -9,10 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from stoker import _core
-from stoker._choice import SPLITS, choose, height_and_width
+from stoker._arguments import SPLITS, choose, height_and_width, numbered, whole, yes_or_no
 from stoker._huggingface import numbers_of, open_dataset
-from stoker._labels import numbered, whole
-from stoker._options import yes_or_no
 from stoker._paths import (
     absolute,
     check_files,

@@ -14,7 +14,7 @@ from operator import or_
 from typing import Any
 
 from stoker import augment as stages
-from stoker._transform_values import (
+from stoker._torchvision_stages import (
     INTERPOLATIONS,
     Reader,
     colour_of,

@@ -16,7 +16,15 @@ from typing import Any, NamedTuple
 from stoker import _timm_stages, _torchvision_stages
 from stoker import augment as stages
 from stoker._own_transforms import crops_of_class, filter_of_class
-from stoker._transform_values import Reader, filter_of, kind_of, name_of, only, per_channel, size_of
+from stoker._torchvision_stages import (
+    Reader,
+    filter_of,
+    kind_of,
+    name_of,
+    only,
+    per_channel,
+    size_of,
+)
 from stoker.augment import Augment
 
 # Classes that only run their `transforms` in order; those of torchvision's reference training

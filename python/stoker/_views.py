@@ -9,7 +9,7 @@ from operator import index
 from typing import Any
 
 from stoker import _core
-from stoker._lists import in_range, listed, real_numbers, whole_numbers
+from stoker._arguments import in_range, listed, real_numbers, whole_numbers
 from stoker._recipe import made
 
 

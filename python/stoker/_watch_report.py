@@ -1,5 +1,5 @@
-"""The report of a Watch: does its input limit the loop, how sure is that, and what would it gain? As
-text, as the fields of profile.json, and as the page of a profile. The terms are those of `stoker
+"""The report of a Watch: does its input limit the loop, how sure is that, and what would it gain?
+As text, as the fields of profile.json, and as the page of a profile. The terms are those of `stoker
 profile`. Pure functions.
 """
 

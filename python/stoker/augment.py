@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from stoker import _core, _stages
 from stoker._augment import Augment, Size
-from stoker._choice import height_and_width
+from stoker._arguments import height_and_width
 from stoker._stages import *  # noqa: F403
 
 __all__ = ["Augment", "draw", "explain"]

@@ -12,7 +12,7 @@ no worker processes and no pickling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +34,9 @@ from stoker._batch import Batch
 from stoker._blend import Blend
 from stoker._core import Source, usable_cores
 from stoker._image_folder import ImageFolder, is_torchvisions, of_torchvisions, refusal
-from stoker._listed_epochs import ListedEpochs
 from stoker._loader import Loader
 from stoker._options import DrawnSeed
-from stoker._orders import weighted
+from stoker._orders import Order, listed, weighted
 from stoker._torchvision import Plan, from_torchvision
 from stoker._views import subset
 
@@ -79,8 +78,10 @@ class DataLoader(Adapter[Item]):
         DistributedSampler: its rank, replicas, seed and set_epoch() are used. In training over
             several ranks every rank makes the same number of steps; in evaluation (not shuffled)
             every sample is given once over all ranks, and a rank may have one batch less.
-        Any other: each loop takes the indices that it gives, all at once, in their order; see
-            stoker._listed_epochs. An index that comes again gets other crops.
+        Any other: each loop takes the indices that it gives, all at once, in their order. An index
+            that comes again gets other crops. Between epochs a loop waits for its first batch,
+            because the next indices are not known before. A state is exact within an epoch if the
+            sampler gives the same indices again, and refused otherwise.
     num_workers: threads; None: one per core; 0: none.
     collate_fn: None or PyTorch's default_collate, which makes the same from samples.
     pin_memory, pin_memory_device, persistent_workers, prefetch_factor, in_order: accepted, without
@@ -172,7 +173,7 @@ class DataLoader(Adapter[Item]):
                     f"share is {options['share']!r}, but {sampler!r} lists each epoch anew: give "
                     "shuffle=True, or order=, which all processes have before"
                 )
-            self._listed = ListedEpochs(sampler)
+            self._listed = _ListedEpochs(sampler)
             chosen = {**_ALONE, "order": self._listed.order, "epochs": 1}
         given = {**plan, "layout": "NCHW", **chosen, **options}
         if given.get("dtype") == "uint8" and given["layout"] == "NCHW":
@@ -334,6 +335,62 @@ def _refuse(
             )
     if timeout != 0:
         raise ValueError(f"timeout is {timeout!r}: there is no worker process to give up on")
+
+
+class _ListedEpochs:
+    """Epochs whose samples a sampler of the program's own lists, anew for each. For a Loader that
+    is made with `order` and epochs=1: begin() comes before each of its loops. The list is taken as
+    it is: it must end. A state that was taken between epochs is not compared, because the lists
+    differ.
+    """
+
+    def __init__(self, sampler: Iterable[int]):
+        self._sampler = sampler
+        self._drawn_in = self._sampler_epoch()
+        self.order = listed(sampler)  # of the first loop
+        self._unused: Order | None = self.order
+        self._epoch: int | None = None
+        self.pending: dict[str, Any] | None = None  # the state that the next loop continues
+
+    def begin(self, loader: Loader[Any]) -> None:
+        """Moves to the epoch that is next. ValueError: the state is not of such an epoch."""
+        state, self.pending = self.pending, None
+        jump, self._epoch = self._epoch, None
+        at = self._sampler_epoch()
+        if state is not None:
+            epoch = int(state["epoch"])
+        elif jump is not None:
+            epoch = jump
+        elif at is not None and at != self._drawn_in:
+            epoch = at
+        else:
+            place = loader.state_dict()
+            epoch = place["epoch"] + (place["step_in_epoch"] > 0)
+        seed = loader.seed if state is None or loader._is_seeded else int(state["seed"])
+        if self._unused is None or at != self._drawn_in:
+            loader._begin(epoch, listed(self._sampler), seed)
+        elif (epoch, seed) != (0, loader.seed):
+            loader._begin(epoch, self._unused, seed)
+        self._unused, self._drawn_in = None, at
+        if state is not None and state["step_in_epoch"] > 0:
+            loader.load_state_dict(state)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes `epoch` the number of the next loop's epoch."""
+        if not isinstance(epoch, int) or epoch < 0:
+            raise ValueError(f"epoch is {epoch!r}, must be 0 or more")
+        self._epoch, self.pending = epoch, None
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next loop continues there. ValueError: it is no state; or else from that loop."""
+        numbers = [state.get(key) for key in ("epoch", "step_in_epoch", "next_step", "seed")]
+        if not all(isinstance(number, int) and number >= 0 for number in numbers):
+            raise ValueError(f"not a state of a stoker.Loader: {state!r}")
+        self.pending, self._epoch = dict(state), None
+
+    def _sampler_epoch(self) -> int | None:
+        epoch = getattr(self._sampler, "epoch", None)
+        return epoch if isinstance(epoch, int) else None
 
 
 # As with PyTorch's DataLoader, only a DistributedSampler shares the epoch among ranks.

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import http.server
 import io
 import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import PIL
 import pytest
 from PIL import Image
 
 import stoker
+
+
+# The policy that gives the bytes of the installed Pillow.
+PIXELS = "exact" if int(PIL.__version__.split(".")[0]) >= 13 else "exact-pillow12"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -42,11 +52,17 @@ def jpeg(image: Image.Image, **options: object) -> bytes:
 @pytest.fixture(scope="session")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An image folder: 3 classes, 37 JPEGs of 96 x 72 pixels."""
-    root = tmp_path_factory.mktemp("pictures")
-    for i in range(37):
-        folder = root / f"class_{i % 3}"
-        folder.mkdir(exist_ok=True)
-        (folder / f"{i:03}.jpg").write_bytes(jpeg(picture(i)))
+    return damaged_folder(tmp_path_factory.mktemp("pictures"), 37, [], "class_0 class_1 class_2")
+
+
+def damaged_folder(root: Path, count: int, bad: Iterable[int], names: str = "cat") -> Path:
+    """Makes an image folder of JPEGs, of which some are cut in half. `names`: of the classes."""
+    classes = names.split()
+    for i in range(count):
+        data = jpeg(picture(i))
+        folder = root / classes[i % len(classes)]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{i:03}.jpg").write_bytes(data[: len(data) // 2] if i in bad else data)
     return root
 
 
@@ -56,19 +72,74 @@ def source() -> stoker.Source:
     return stoker.synthetic(100, size=16, classes=10, seed=3)
 
 
-def run_python(
-    code: str, timeout: float = 60, flags: Sequence[str] = (), **options: object
+def contents(batch: stoker.Batch) -> tuple[Any, ...]:
+    """Everything that a loop sees of a batch."""
+    arrays = batch.images, batch.labels, batch.weights, batch.ids, *batch.targets.values()
+    place = batch.step, batch.epoch, batch.step_in_epoch, batch.valid, *batch.names
+    return (*place, *(np.asarray(array).tobytes() for array in arrays))
+
+
+def epochs_of(loader: Iterable[stoker.Batch], epochs: int = 1) -> list[tuple[Any, ...]]:
+    return [contents(batch) for _ in range(epochs) for batch in loader]
+
+
+class WebServer(http.server.ThreadingHTTPServer):
+    """Serves a folder on loopback."""
+
+    daemon_threads = True
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    def __init__(self, folder: Path, handler: type[Handler] = Handler):
+        super().__init__(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
+        self.address = f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, *_: object) -> None:
+        pass  # who reads the samples may have gone
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[WebServer]:
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        yield self
+        self.shutdown()
+        self.server_close()
+
+
+def run_program(
+    command: Sequence[object],
+    timeout: float = 120,
+    env: dict[str, str] | None = None,
+    text: bool = True,
+    **options: Any,
 ) -> subprocess.CompletedProcess:
-    """Runs a program that imports this stoker; the time limit ends a program that hangs."""
+    """Runs a program; the time limit ends one that hangs. `env`: default: child_environment()."""
     return subprocess.run(
-        [sys.executable, *flags, "-c", textwrap.dedent(code)],
+        list(map(str, command)),
         capture_output=True,
-        text=True,
+        text=text,
         timeout=timeout,
-        env=child_environment(),
+        env=child_environment() if env is None else env,
         check=False,
         **options,
     )
+
+
+def run_python(
+    code: str, timeout: float = 60, flags: Sequence[str] = (), **options: Any
+) -> subprocess.CompletedProcess:
+    """Runs a program that imports this stoker."""
+    return run_program([sys.executable, *flags, "-c", textwrap.dedent(code)], timeout, **options)
+
+
+def must_run(code: str, timeout: float = 60, **options: Any) -> str:
+    """As run_python(); returns what was printed by a program that ended well."""
+    done = run_python(code, timeout, **options)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
 
 
 def child_environment() -> dict[str, str]:

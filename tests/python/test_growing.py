@@ -4,44 +4,23 @@ batches are those of the complete list. A web server holds later shards back unt
 
 from __future__ import annotations
 
-import functools
-import http.server
 import threading
 
 import numpy as np
 import pytest
 import stoker
+from conftest import WebServer, contents, epochs_of
 from item_sets import pixels, png
 from shard_files import tar_file
 
 SHARDS, PER_SHARD = 4, 12
 
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, folder):
-        super().__init__(("127.0.0.1", 0), functools.partial(_Handler, directory=str(folder)))
-        self.go_on = threading.Event()
-        self.held_from = 2
-
-    def handle_error(self, *_):
-        pass  # who reads the samples may have gone
-
-    def address(self, name):
-        return f"http://127.0.0.1:{self.server_port}/{name}"
-
-
-class _Handler(http.server.SimpleHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
+class Handler(WebServer.Handler):
     def do_GET(self):
-        if int(self.path.split("-")[1][0]) >= self.server.held_from:
+        if int(self.path.split("-")[1][0]) >= 2:
             self.server.go_on.wait()
         super().do_GET()
-
-    def log_message(self, *_):
-        pass
 
 
 def write_shards(folder, name, label, image=lambda i: png(pixels(i))):
@@ -69,12 +48,11 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def server(folder, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    server = Server(folder)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield server
-    server.go_on.set()
-    server.shutdown()
-    server.server_close()
+    server = WebServer(folder, Handler)
+    server.go_on = threading.Event()
+    with server.running():
+        yield server
+        server.go_on.set()
 
 
 def local(folder, name="train"):
@@ -82,7 +60,7 @@ def local(folder, name="train"):
 
 
 def begin(server, name="train"):
-    return stoker.tar(server.address(f"{name}-{{0..3}}.tar"), wait=False)
+    return stoker.tar(f"{server.address}/{name}-{{0..3}}.tar", wait=False)
 
 
 def loader(source, **arguments):
@@ -91,30 +69,12 @@ def loader(source, **arguments):
     return stoker.Loader(source, augment=augment, **arguments)
 
 
-def row(batch):
-    return (
-        batch.step,
-        batch.epoch,
-        batch.step_in_epoch,
-        batch.valid,
-        np.asarray(batch.images).tobytes(),
-        np.asarray(batch.labels).tolist(),
-        np.asarray(batch.weights).tolist(),
-        np.asarray(batch.ids).tolist(),
-        batch.names,
-    )
-
-
-def rows(loader):
-    return [row(batch) for batch in loader]
-
-
 def test_the_first_batches_come_before_the_list_is_complete(folder, server):
     source = begin(server)
     feed = loader(source)
     got = []
     for batch in feed:
-        got.append(row(batch))
+        got.append(contents(batch))
         if len(got) == 4:  # of 24 samples
             assert source.is_growing
             assert feed.epoch == 0
@@ -123,9 +83,9 @@ def test_the_first_batches_come_before_the_list_is_complete(folder, server):
             assert feed.memory_plan()["total_bytes"] > 0
             server.go_on.set()
     whole = loader(local(folder))
-    assert got == rows(whole)
+    assert got == epochs_of(whole)
     assert not source.is_growing
-    assert rows(feed) == rows(whole)  # the second epoch
+    assert epochs_of(feed) == epochs_of(whole)  # the second epoch
     assert len(feed) == len(whole)
     assert source.fingerprint == local(folder).fingerprint
     assert "48 samples" in repr(feed)
@@ -137,12 +97,12 @@ def test_ranks_and_last_batches(folder, server, rank, last_batch):
     arguments = {"rank": rank, "world": 2, "last_batch": last_batch, "batch_size": 7, "epochs": 2}
     feed = loader(begin(server), **arguments)
     iterator = iter(feed)
-    first = row(next(iterator))
+    first = contents(next(iterator))
     server.go_on.set()
-    assert [first, *(row(batch) for batch in iterator)] == (
-        rows(whole := loader(local(folder), **arguments))
+    assert [first, *(contents(batch) for batch in iterator)] == (
+        epochs_of(whole := loader(local(folder), **arguments))
     )
-    assert rows(feed) == rows(whole)
+    assert epochs_of(feed) == epochs_of(whole)
 
 
 def warned_once(monkeypatch, source, server):
@@ -154,7 +114,7 @@ def warned_once(monkeypatch, source, server):
         messages.append(str(message))
         server.go_on.set()
 
-    monkeypatch.setattr("stoker._growing_feed.warnings.warn", warn)
+    monkeypatch.setattr("stoker._feeds.warnings.warn", warn)
     return messages
 
 
@@ -173,7 +133,7 @@ def test_what_needs_the_list_waits_and_says_why(folder, server, monkeypatch, arg
     assert len(messages) == 1
     assert reason in messages[0]
     assert source.root in messages[0]
-    assert rows(feed) == rows(loader(local(folder), **arguments))
+    assert epochs_of(feed) == epochs_of(loader(local(folder), **arguments))
 
 
 def test_classes_that_are_texts_are_known_at_the_end(folder, server, monkeypatch):
@@ -182,7 +142,7 @@ def test_classes_that_are_texts_are_known_at_the_end(folder, server, monkeypatch
     feed = loader(source)
     assert len(messages) == 1
     assert "texts" in messages[0]
-    assert rows(feed) == rows(loader(local(folder, "text")))
+    assert epochs_of(feed) == epochs_of(loader(local(folder, "text")))
     assert source.classes == ["ant", "bee"]
 
 
@@ -192,8 +152,8 @@ def test_a_bad_sample_waits_for_those_that_may_take_its_place(folder, server, tm
     threading.Timer(0.2, server.go_on.set).start()
     arguments = {"max_bad": 0.5, "quarantine": tmp_path / "bad.jsonl", "epochs": 1}
     feed = loader(source, **arguments)
-    expected = rows(loader(local(folder, "broken"), **{**arguments, "quarantine": None}))
-    assert rows(feed) == expected
+    expected = epochs_of(loader(local(folder, "broken"), **{**arguments, "quarantine": None}))
+    assert epochs_of(feed) == expected
     assert feed.stats()["bad_samples"] == 2
     assert len((tmp_path / "bad.jsonl").read_text().splitlines()) == 2
 
@@ -204,8 +164,8 @@ def test_a_loop_that_is_left_goes_on_with_the_next_epoch(folder, server):
     next(iterator)
     server.go_on.set()
     whole = loader(local(folder))
-    rows(whole)
-    assert rows(feed) == rows(whole)
+    epochs_of(whole)
+    assert epochs_of(feed) == epochs_of(whole)
     with pytest.raises(RuntimeError, match="ended by a newer one"):
         next(iterator)
 
@@ -218,8 +178,8 @@ def test_a_state_waits_for_the_list_and_is_that_of_the_whole(folder, server):
     server.go_on.set()
     state = feed.state_dict()
     assert state["next_step"] == 3
-    expected = rows(loader(local(folder)))
-    assert [row(batch) for batch in iterator] == expected[3:]
+    expected = epochs_of(loader(local(folder)))
+    assert [contents(batch) for batch in iterator] == expected[3:]
     other = loader(local(folder))
     assert other.state_dict()["fingerprint"] == state["fingerprint"]
     other.load_state_dict(state)
@@ -257,16 +217,17 @@ def test_batches_outlive_the_feed_that_made_them(folder, server):
         held.append(batch)
         if len(held) == 4:
             server.go_on.set()
-    assert [row(batch) for batch in held] == rows(loader(local(folder)))
+    assert [contents(batch) for batch in held] == epochs_of(loader(local(folder)))
 
 
 def test_arguments(folder, server):
+    address = f"{server.address}/train-{{0..3}}.tar"
     with pytest.raises(TypeError, match="wait"):
-        stoker.tar(server.address("train-{0..3}.tar"), wait="no")
+        stoker.tar(address, wait="no")
     with pytest.raises(ValueError, match="label_fn"):
-        stoker.tar(server.address("train-{0..3}.tar"), wait=False, label_fn=lambda name, label: 0)
+        stoker.tar(address, wait=False, label_fn=lambda name, label: 0)
     # On a disk there is nothing to wait for.
     source = stoker.open(f"{folder}/train-{{0..3}}.tar", wait=False)
     assert not source.is_growing
     assert source.first_samples(0) is None
-    assert rows(loader(source)) == rows(loader(local(folder)))
+    assert epochs_of(loader(source)) == epochs_of(loader(local(folder)))

@@ -14,7 +14,7 @@ import stoker
 from conftest import run_python
 from on_batch_loops import STEPS, Gate, join_all, make, threads
 from stoker import _core
-from stoker._ahead import Ahead
+from stoker._prepared_feed import Ahead
 from stoker._prepared_feed import PreparedFeed
 
 
