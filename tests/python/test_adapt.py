@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import child_environment
+from conftest import run_program
 
 ADAPT = Path(__file__).parents[2] / "python" / "examples" / "adapt"
 REFERENCE = """\
@@ -68,9 +68,7 @@ def main_worker(traindir, valdir, device):
 
 
 def adapt(clone: Path) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, str(ADAPT), str(clone)], capture_output=True, text=True, check=False
-    )
+    return run_program([sys.executable, ADAPT, clone])
 
 
 def write(clone: Path, name: str, text: str) -> Path:
@@ -143,8 +141,7 @@ def test_a_script_that_moved_on_is_left_as_it_is(tmp_path, name, text, old, new,
 def test_no_clone(tmp_path):
     done = adapt(tmp_path)
     assert done.returncode == 1 and "there is neither" in done.stderr
-    command = [sys.executable, str(ADAPT)]
-    usage = subprocess.run(command, capture_output=True, text=True, check=False)
+    usage = run_program([sys.executable, ADAPT])
     assert usage.returncode == 2 and "CLONE" in usage.stderr
 
 
@@ -200,14 +197,7 @@ def run_training(tmp_path: Path, *arguments: object) -> subprocess.CompletedProc
     pytest.importorskip("torchvision", minversion="0.13")
     script = write(tmp_path, "references/classification/train.py", TRAINING)
     assert adapt(tmp_path).returncode == 0
-    return subprocess.run(
-        [sys.executable, str(script), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=child_environment(),
-    )
+    return run_program([sys.executable, script, *arguments])
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,14 @@ import typing
 from pathlib import Path
 
 import numpy as np
-import PIL
 import pytest
+from conftest import PIXELS
 from PIL import Image
 
 import stoker
 from stoker import _stages, augment
 from stoker._adapter import with_one_view
 from stoker._drawn_steps import run_steps
-
-PIXELS = "exact" if int(PIL.__version__.split(".")[0]) >= 13 else "exact-pillow12"
 
 
 # Names that programs write; a change here breaks them.

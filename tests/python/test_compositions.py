@@ -4,8 +4,6 @@ they give what a plain list of the samples gives, which the test changes by itse
 
 from __future__ import annotations
 
-import functools
-import http.server
 import io
 import json
 import os
@@ -19,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import shard_files
+from conftest import WebServer
 from PIL import Image
 from shard_files import tar_file
 
@@ -262,22 +261,11 @@ def of_dataset_with_labels(at: Path) -> Made:
     return Made(source, found, CLASSES, has_stamps=False)
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     folder = tmp_path_factory.mktemp("served")
-    handler = functools.partial(_Quiet, directory=str(folder))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield folder, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with WebServer(folder).running() as server:
+        yield folder, server.address
 
 
 def in_store(at: Path, address: str, *, wait: bool = True, cache: Path | None = None) -> Made:

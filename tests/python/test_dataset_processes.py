@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 
 import stoker
-from conftest import child_environment
+from conftest import child_environment, run_program
 from item_sets import Dying, Items, Processes, Stuck, Together, Unloadable, pixels
 
 OPTIONS = {"batch_size": 8, "size": 16, "seed": 5}
@@ -63,19 +62,11 @@ def nothing_is_left():
     assert (children(), descriptors()) == before
 
 
-def run_program(tmp_path, code, **options):
+def run_main(tmp_path, code, **options):
     """Runs a program with a main module of its own, beside the objects of item_sets.py."""
     program = tmp_path / "program.py"
     program.write_text("import stoker\nfrom item_sets import *\n" + textwrap.dedent(code))
-    return subprocess.run(
-        [sys.executable, str(program)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment(),
-        check=False,
-        **options,
-    )
+    return run_program([sys.executable, program], env=environment(), **options)
 
 
 def environment():
@@ -277,7 +268,7 @@ def test_ctrl_c_while_an_item_never_ends(wait, then, tmp_path):
     if "source[4]" in then:
         # One worker, which is stuck, gives nothing more.
         then = "print(source[3])"
-    done = run_program(tmp_path, INTERRUPTED.format(wait=wait, then=then))
+    done = run_main(tmp_path, INTERRUPTED.format(wait=wait, then=then))
     assert done.stdout.startswith("interrupted\n"), done.stderr
     assert (done.returncode, done.stderr) == (0, "")
     stuck = [int(path.name.removeprefix("stuck-")) for path in (tmp_path / "stuck").iterdir()]
@@ -299,7 +290,7 @@ def test_ctrl_c_does_not_reach_the_processes(tmp_path):
                     os.killpg(0, signal.SIGINT)
                 print(1 <= len(found) <= 2, loader.stats()["bad_samples"])
     """
-    done = run_program(tmp_path, code, start_new_session=True)
+    done = run_main(tmp_path, code, start_new_session=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True 0\n", "")
 
 
@@ -321,7 +312,7 @@ def test_the_processes_end_when_their_parent_is_killed(stuck, tmp_path):
             print(*[pid for path in pids for pid in path.read_text().split()], flush=True)
             os.kill(os.getpid(), 9)
     """
-    done = run_program(tmp_path, code.format(stuck=stuck))
+    done = run_main(tmp_path, code.format(stuck=stuck))
     pids = [int(pid) for pid in done.stdout.split()]
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert 1 <= len(pids) <= 2
@@ -338,7 +329,7 @@ def test_the_interpreter_ends_with_everything_in_use(tmp_path):
             {end}
     """
     for end in ("pass", "del source", "del loader", "loader.close()", "raise SystemExit(0)"):
-        done = run_program(tmp_path, code.format(end=end))
+        done = run_main(tmp_path, code.format(end=end))
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), end
 
 
@@ -387,33 +378,23 @@ class Mine(Items):
 
 
 def test_objects_of_the_main_module(tmp_path):
-    done = run_program(tmp_path, MAIN.format(guard='if __name__ == "__main__":'))
+    done = run_main(tmp_path, MAIN.format(guard='if __name__ == "__main__":'))
     assert (done.returncode, done.stdout, done.stderr) == (0, "4 0\n", "")
-    done = run_program(tmp_path, MAIN.format(guard="if True:"))
+    done = run_main(tmp_path, MAIN.format(guard="if True:"))
     assert done.returncode == 1
     assert "FeedError: a worker process of stoker.dataset() cannot be started: RuntimeError" in (
         done.stderr
     )
     assert "bootstrapping phase" in done.stderr
     # An object of another module needs nothing of the main module.
-    done = run_program(tmp_path, MAIN.format(guard="if True:").replace("(Mine", "(Items"))
+    done = run_main(tmp_path, MAIN.format(guard="if True:").replace("(Mine", "(Items"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "4 0\n", "")
 
 
 def test_objects_of_a_session(tmp_path):
     """As in a notebook: no file has their class."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import stoker\nfrom item_sets import *\n" + MAIN.format(guard="if 1:"),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment(),
-        check=False,
-    )
+    code = "import stoker\nfrom item_sets import *\n" + MAIN.format(guard="if 1:")
+    done = run_program([sys.executable, "-c", code], env=environment())
     assert done.returncode == 1
     assert "define the class in a module, or use dataset(processes=False)" in done.stderr
 
@@ -431,7 +412,7 @@ def test_what_an_object_prints_is_seen(tmp_path):
             sys.stdin.read()
             del source
     """
-    done = run_program(tmp_path, code, input="x")
+    done = run_main(tmp_path, code, input="x")
     assert (done.returncode, done.stdout, done.stderr) == (0, "item 3\n", "")
 
 

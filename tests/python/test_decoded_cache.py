@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 import stoker
+from conftest import epochs_of, run_python
 from item_sets import pixels, png
 
 SAMPLES = 24
@@ -33,17 +32,13 @@ def folder(tmp_path_factory):
 EVALUATION = stoker.resize_center_crop(30) | stoker.flip()
 
 
+def batches(loader):
+    return epochs_of(loader, 3)
+
+
 def loader_of(source, cache=None, **more):
     arguments = {"size": 24, "augment": EVALUATION, "epochs": 3, "workers": 0, **more}
     return stoker.Loader(source, batch_size=8, seed=1, cache=cache, **arguments)
-
-
-def batches(loader, epochs=3):
-    return [
-        (np.asarray(batch.images).tobytes(), np.asarray(batch.ids).tolist())
-        for _ in range(epochs)
-        for batch in loader
-    ]
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
@@ -72,37 +67,31 @@ def test_batches_are_the_same_and_pictures_are_decoded_once(folder, tmp_path, on
 
 def test_a_loader_that_moves_keeps_its_cache(folder):
     with loader_of(stoker.folder(folder), stoker.DecodedCache(PLENTY), epochs=None) as loader:
-        first = batches(loader, 1)
+        first = epochs_of(loader)
         loader.set_epoch(0)
-        assert batches(loader, 1) == first
+        assert epochs_of(loader) == first
         assert loader.stats()["cache"]["hits"] == SAMPLES
 
 
 def test_another_process_finds_what_is_on_the_disk(folder, tmp_path):
     cache = stoker.DecodedCache(PLENTY, tmp_path / "kept")
     expected = batches(loader_of(stoker.folder(folder), cache))
-    program = (
-        "import pickle, sys, stoker\n"
-        "sys.path.insert(0, sys.argv[1])\n"
-        "import test_decoded_cache as test\n"
-        "cache = pickle.loads(bytes.fromhex(sys.argv[3]))\n"
-        "loader = test.loader_of(stoker.folder(sys.argv[2]), cache)\n"
-        "found = test.batches(loader)\n"
-        "assert loader.stats()['cache']['found'] == test.SAMPLES\n"
-        "assert loader.stats()['cache']['hits'] == 3 * test.SAMPLES\n"
-        "print(hash(str(found)) == int(sys.argv[4]))\n"
+    done = run_python(
+        f"""
+        import pickle, sys, stoker
+        sys.path.insert(0, {os.path.dirname(__file__)!r})
+        import test_decoded_cache as test
+        cache = pickle.loads({pickle.dumps(cache)!r})
+        loader = test.loader_of(stoker.folder({str(folder)!r}), cache)
+        found = test.batches(loader)
+        assert loader.stats()['cache']['found'] == test.SAMPLES
+        assert loader.stats()['cache']['hits'] == 3 * test.SAMPLES
+        sys.stdout.buffer.write(pickle.dumps(found))
+        """,
+        text=False,
     )
-    environment = {**os.environ, "PYTHONHASHSEED": "1"}
-    wanted = subprocess.run(
-        [sys.executable, "-c", "import sys; print(hash(sys.stdin.read()))"],
-        input=str(expected), env=environment, text=True, capture_output=True, check=True,
-    ).stdout.strip()
-    done = subprocess.run(
-        [sys.executable, "-c", program, os.path.dirname(__file__), str(folder),
-         pickle.dumps(cache).hex(), wanted],
-        env=environment, text=True, capture_output=True, check=False,
-    )
-    assert done.stdout.strip() == "True", done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+    assert pickle.loads(done.stdout) == expected
 
 
 def test_what_never_comes_again_is_refused(folder):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stoker
-from conftest import run_python
+from conftest import must_run
 
 
 class DlTensor(ctypes.Structure):
@@ -183,8 +183,7 @@ for drop in drop_here, drop_elsewhere:
 
 def test_a_tensor_may_be_dropped_without_the_lock():
     """While its feed runs, and after its end."""
-    done = run_python(DROPPED_WITHOUT_THE_LOCK)
-    assert done.returncode == 0, done.stderr
+    must_run(DROPPED_WITHOUT_THE_LOCK)
 
 
 def test_torch_takes_them_without_a_copy(source):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 
 import numpy as np
 import pytest
 
 import stoker
+from conftest import run_program
 
 PROGRAM = os.environ.get("STOKER_PROGRAM", "")
 
@@ -32,10 +32,7 @@ PROGRAM = os.environ.get("STOKER_PROGRAM", "")
             | stoker.cutout(8),
         ),
         (
-            [
-                "--augment",
-                "resize | random_crop(padding=3, mode=reflect) | flip(alternating=True)",
-            ],
+            ["--augment", "resize | random_crop(padding=3, mode=reflect) | flip(alternating=True)"],
             stoker.augment.resize()
             | stoker.augment.random_crop(padding=3, mode="reflect")
             | stoker.flip(alternating=True),
@@ -44,28 +41,10 @@ PROGRAM = os.environ.get("STOKER_PROGRAM", "")
 )
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_loader_feeds_what_dump_writes(pictures, tmp_path, arguments, augment, rank):
-    command = [
-        PROGRAM,
-        "dump",
-        "--data",
-        str(pictures),
-        "--out",
-        str(tmp_path),
-        "--size",
-        "40",
-        "--batch",
-        "8",
-        "--seed",
-        "11",
-        "--steps",
-        "4",
-        "--rank",
-        str(rank),
-        "--world",
-        "2",
-        *arguments,
-    ]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    options = f"--size 40 --batch 8 --seed 11 --steps 4 --rank {rank} --world 2".split()
+    command = [PROGRAM, "dump", "--data", pictures, "--out", tmp_path, *options, *arguments]
+    done = run_program(command)
+    assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     source = stoker.open(pictures)
     steps = 0

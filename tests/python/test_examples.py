@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -12,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from conftest import child_environment
+from conftest import child_environment, run_program
 
 EXAMPLES = Path(__file__).parents[2] / "python" / "examples"
 needs_accelerate = pytest.mark.skipif(
@@ -34,14 +33,8 @@ def folder(tmp_path_factory, pictures) -> Path:
 
 def run(*command: object) -> str:
     """Returns what it printed."""
-    done = subprocess.run(
-        [sys.executable, *map(str, command)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-        env={**child_environment(), "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"},
-    )
+    env = {**child_environment(), "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    done = run_program([sys.executable, *command], 240, env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

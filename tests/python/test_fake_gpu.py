@@ -6,14 +6,13 @@ done is noticed.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from conftest import child_environment
+from conftest import child_environment, must_run
 
 FOLDER = os.environ.get("STOKER_FAKE_CUDA_DIR", "")
 
@@ -55,18 +54,9 @@ gpu = stoker.Loader(source, device="cuda:1", **options)
 
 def run(code: str) -> None:
     libraries = sorted(str(path) for path in Path(FOLDER).glob("libcudart.so.*"))
-    environment = child_environment()
-    environment["LD_LIBRARY_PATH"] = FOLDER
-    environment["STOKER_PLUGIN_DIR"] = FOLDER
-    done = subprocess.run(
-        [sys.executable, "-c", f"LIBRARIES = {libraries}\n{PROGRAM}{textwrap.dedent(code)}"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
+    folders = {"LD_LIBRARY_PATH": FOLDER, "STOKER_PLUGIN_DIR": FOLDER}
+    program = f"LIBRARIES = {libraries}\n{PROGRAM}{textwrap.dedent(code)}"
+    must_run(program, 120, env={**child_environment(), **folders})
 
 
 pytestmark = pytest.mark.skipif(

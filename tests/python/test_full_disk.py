@@ -6,17 +6,13 @@ from __future__ import annotations
 
 import json
 
-from conftest import jpeg, picture, run_python
+from conftest import damaged_folder, must_run, run_python
 
 
 def test_a_quarantine_file_that_grows_too_large(tmp_path):
     """Every later next() raises the error again. With room, a Loader that continues from the state
     lists every bad sample that the first one did not list."""
-    folder = tmp_path / "data" / "cat"
-    folder.mkdir(parents=True)
-    for i in range(24):
-        data = jpeg(picture(i))
-        (folder / f"{i:02}.jpg").write_bytes(data[: len(data) // 2 if i % 4 == 1 else None])
+    damaged_folder(tmp_path / "data", 24, range(1, 24, 4))
     done = run_python(
         f"""
         import resource
@@ -69,7 +65,7 @@ def test_an_index_that_there_is_no_room_for(tmp_path):
     folder.mkdir(parents=True)
     for i in range(10_000):  # shorter lists are not cached
         (folder / f"{i:05}.jpg").touch()
-    done = run_python(
+    must_run(
         f"""
         import os, resource, time
         import stoker
@@ -87,4 +83,3 @@ def test_an_index_that_there_is_no_room_for(tmp_path):
         assert source.fingerprint == again.fingerprint == kept.fingerprint
         """
     )
-    assert done.returncode == 0, done.stderr

@@ -11,14 +11,12 @@ import pytest
 from PIL import Image, ImageOps
 
 import stoker
-from conftest import jpeg, picture
+from conftest import PIXELS, jpeg, picture
 
 FILTERS = {
     name: Image.Resampling[name.upper()]
     for name in ("bilinear", "bicubic", "nearest", "box", "hamming", "lanczos")
 }
-# The policy that gives the bytes of the installed Pillow.
-PIXELS = "exact" if int(PIL.__version__.split(".")[0]) >= 13 else "exact-pillow12"
 
 
 def pillow(data: bytes) -> Image.Image:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import stoker
-from conftest import run_python
+from conftest import must_run, run_python
 
 # Each of these takes milliseconds, and is imported where it is needed.
 SLOW = set(
@@ -17,12 +17,8 @@ SLOW = set(
 
 def imported(statement: str) -> list[str]:
     """Returns the modules that `statement` imports in a fresh interpreter."""
-    result = run_python(
-        f"import sys\nbefore = set(sys.modules)\n{statement}\n"
-        "print(*sorted(set(sys.modules) - before))"
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout.split()
+    before = f"import sys\nbefore = set(sys.modules)\n{statement}\n"
+    return must_run(before + "print(*sorted(set(sys.modules) - before))").split()
 
 
 def test_import_brings_nothing_but_the_standard_library():
@@ -51,11 +47,8 @@ def test_import_stays_small():
 
 
 def test_version_is_the_library_s():
-    result = run_python(
-        "import stoker, stoker._core; assert stoker.__version__ == stoker._core.VERSION\n"
-        "print(stoker.__version__)"
-    )
-    assert result.stdout.count(".") == 2, result.stderr
+    assert stoker.__version__ == stoker._core.VERSION
+    assert stoker.__version__.count(".") == 2
 
 
 def test_a_package_without_the_program_says_how_to_get_it(tmp_path):

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import child_environment, run_python
+from conftest import child_environment, must_run
 
 IMPORTS = """
 import gc, os, random, signal, threading, time
@@ -57,7 +57,7 @@ def interrupted(work):
 def test_at_any_moment_of_a_loaders_life(on_batch):
     """Made, iterated, moved, left early, closed. (Python itself swallows a few signals: those that
     come while it runs a destructor.)"""
-    done = run_python(
+    must_run(
         IMPORTS
         + f"options['on_batch'] = {on_batch}\n"
         + textwrap.dedent(
@@ -87,14 +87,13 @@ def test_at_any_moment_of_a_loaders_life(on_batch):
         ),
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("workers", [0, 1])  # 0: next() decodes, and the signal comes meanwhile
 def test_the_loop_goes_on_where_it_was(workers):
     """The batch that next() was about to return is returned afterwards. (A batch can be lost only
     if the signal comes between next() and the loop's variable, as with any iterator.)"""
-    done = run_python(
+    must_run(
         IMPORTS.replace("workers=1", f"workers={workers}")
         + textwrap.dedent(
             """
@@ -134,7 +133,6 @@ def test_the_loop_goes_on_where_it_was(workers):
         ),
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_program_ends_whenever_it_is_interrupted():

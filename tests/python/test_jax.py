@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib.util
 
 import pytest
-from conftest import run_python
+from conftest import must_run
 
 if importlib.util.find_spec("jax") is None:
     pytest.skip("JAX is not installed", allow_module_level=True)
@@ -60,6 +60,4 @@ PROGRAM = """
 
 
 def test_batches_are_sharded_over_the_devices():
-    done = run_python(PROGRAM, timeout=240)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "batch_size is 6, must be a multiple of 4 devices\n"
+    assert must_run(PROGRAM, timeout=240) == "batch_size is 6, must be a multiple of 4 devices\n"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stoker
-from conftest import run_python
+from conftest import must_run
 
 ROWS, SIDE = 8, 16
 
@@ -107,7 +107,7 @@ def steps_of(views: list[np.ndarray], last: int) -> list[tuple[np.ndarray, int]]
 
 def test_a_batch_kept_costs_its_own_memory_and_no_other():
     """Forty batches of 12 MB pass, and every eighth one is kept."""
-    done = run_python(
+    must_run(
         """
         import os
         import numpy as np
@@ -136,7 +136,6 @@ def test_a_batch_kept_costs_its_own_memory_and_no_other():
         assert left < 0, "the ring of 6 slabs is gone, five batches are held"
         """
     )
-    assert done.returncode == 0, done.stderr
 
 
 ENDS_WITH_A_TENSOR_HELD = """
@@ -188,10 +187,9 @@ assert resident() - used < 3 * batch_bytes, (resident() - used, batch_bytes)
 @pytest.mark.parametrize("ending", ["loader.close()", "del loader, batch", "return loader.stats()"])
 def test_a_tensor_keeps_its_batch_and_nothing_of_the_feed(ending, dtype):
     """No thread is left, and only the tensors' memory, when the Loader was closed or dropped."""
-    done = run_python(
+    must_run(
         ENDS_WITH_A_TENSOR_HELD.replace("END", ending).replace("DTYPE", repr(dtype))
     )
-    assert done.returncode == 0, done.stderr
 
 
 def test_labels_weights_and_ids_are_copies(loader):
@@ -218,7 +216,7 @@ def test_copies_are_memory_of_their_own(source):
 @pytest.mark.parametrize("copy", [False, True])
 def test_memory_that_cannot_be_had_is_an_error_and_nothing_is_lost(copy):
     """A held batch makes the feed need another slab; this limit leaves no memory for one."""
-    done = run_python(
+    must_run(
         f"""
         COPY = {copy}
         import resource
@@ -250,7 +248,6 @@ def test_memory_that_cannot_be_had_is_an_error_and_nothing_is_lost(copy):
         assert [np.asarray(batch.images)[0].tobytes() for batch in held[:-1]] == before
         """
     )
-    assert done.returncode == 0, done.stderr
 
 
 def test_what_was_released_cannot_be_reached(loader):
@@ -420,7 +417,7 @@ def test_the_lock_is_released_while_next_waits(pictures):
 def test_development_mode_shows_who_reads_on_by_an_address_of_their_own(dtype, flags):
     """With `python -X dev`, memory that was given back is filled with 0xDB: what was kept by
     mistake is no picture any more. A batch that is still held is not affected."""
-    done = run_python(
+    must_run(
         f"""
         import ctypes, sys, time
         import numpy as np
@@ -451,4 +448,3 @@ def test_development_mode_shows_who_reads_on_by_an_address_of_their_own(dtype, f
         """,
         flags=flags,
     )
-    assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import stoker
+from conftest import contents, epochs_of
 
 
 def ids_of(batch: stoker.Batch) -> list[int]:
@@ -151,9 +152,6 @@ def test_a_state_goes_on_exactly_where_it_was_taken(source, workers, steps):
         "augment": stoker.augment.random_crop(padding=2, mode="reflect") | stoker.flip(),
     }
 
-    def contents(batch):
-        return (batch.step, batch.epoch, ids_of(batch), np.asarray(batch.images).tobytes())
-
     with stoker.Loader(source, workers=workers, **options) as loader:
         taken = 0
         state = loader.state_dict() if steps == 0 else None
@@ -222,21 +220,17 @@ def test_a_state_does_not_depend_on_workers_type_or_leases(source):
 RANDOM = stoker.augment.random_crop(padding=4, mode="reflect") | stoker.flip()
 
 
-def contents_of(loader: stoker.Loader) -> list[bytes]:
-    return [np.asarray(batch.images).tobytes() for batch in loader]
-
-
 def test_without_a_seed_every_loader_draws_one(source):
     """Two views of the same pictures, with a new Loader for each epoch."""
     options = {"batch_size": 25, "augment": RANDOM, "shuffle": False}
     found = []
     for _ in range(3):
         with stoker.Loader(source, **options) as loader:
-            found.append(contents_of(loader))
+            found.append(epochs_of(loader))
             seed = loader.seed
     assert len({tuple(views) for views in found}) == 3
     with stoker.Loader(source, seed=seed, **options) as loader:
-        assert (loader.seed, contents_of(loader)) == (seed, found[-1])
+        assert (loader.seed, epochs_of(loader)) == (seed, found[-1])
 
 
 def test_a_drawn_seed_is_part_of_the_state(source):
@@ -245,19 +239,19 @@ def test_a_drawn_seed_is_part_of_the_state(source):
         loop = iter(loader)
         next(loop)
         state = loader.state_dict()
-        rest = [np.asarray(batch.images).tobytes() for batch in loop] + contents_of(loader)
+        rest = epochs_of(loop) + epochs_of(loader)
     with stoker.Loader(source, **options) as resumed:
         assert resumed.seed != state["seed"]
         resumed.load_state_dict(state)
         assert resumed.seed == state["seed"] and resumed.state_dict() == state
-        assert contents_of(resumed) + contents_of(resumed) == rest
+        assert epochs_of(resumed) + epochs_of(resumed) == rest
         before = resumed.state_dict()
         with pytest.raises(ValueError, match="another configuration"):
             resumed.load_state_dict({**state, "seed": 1})
         assert resumed.state_dict() == before
     with stoker.Loader(source, seed=state["seed"], **options) as named:
         named.load_state_dict(state)
-        assert contents_of(named) + contents_of(named) == rest
+        assert epochs_of(named) + epochs_of(named) == rest
     with (
         stoker.Loader(source, seed=3, **options) as named,
         pytest.raises(ValueError, match="another configuration"),

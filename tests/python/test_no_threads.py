@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import run_program
 
 PROGRAM = os.environ.get("STOKER_PROGRAM", "")
 LIBRARY = Path(PROGRAM).parent / "tests" / "tools" / "libno_threads.so"
@@ -34,13 +34,7 @@ def test_a_loader_says_which_thread_is_missing(pictures: Path) -> None:
     env = {**os.environ, "LD_PRELOAD": str(LIBRARY), "OMP_NUM_THREADS": "1"}
     refused = 0
     for number in range(1, 40):
-        done = subprocess.run(
-            [sys.executable, "-c", LOADER, str(pictures), str(number)],
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        done = run_program([sys.executable, "-c", LOADER, pictures, number], env=env)
         assert done.returncode == 0, done.stderr
         if done.stdout.startswith("batches:"):
             break

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import stoker
+from conftest import damaged_folder
 from on_batch_loops import STEPS, Gate, join_all, make, threads
 
 
@@ -346,13 +347,9 @@ def test_arguments(source, options, kind, message):
         make(source, **options)
 
 
-def test_an_error_of_the_feed_is_not_the_functions(tmp_path, pictures):
+def test_an_error_of_the_feed_is_not_the_functions(tmp_path):
     """It has no note, and state_dict() is the place to go on from."""
-    damaged = tmp_path / "class"
-    damaged.mkdir()
-    for i, file in enumerate(sorted(pictures.glob("*/*.jpg"))[:24]):
-        data = file.read_bytes()
-        (damaged / f"{i:02}.jpg").write_bytes(data if i < 20 else data[:200])
+    damaged_folder(tmp_path, 24, range(20, 24))
     options = dict(batch_size=4, size=16, shuffle=False, on_bad="fail", workers=1)
     seen = []
     loader = stoker.Loader(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from conftest import damaged_folder, epochs_of
 from test_loader import counted, ids_of
 
 import stoker
@@ -47,14 +48,6 @@ def options_of(kind: str, source: stoker.Source) -> dict[str, object]:
 KINDS = [*ORDERS, "blend", "schedule"]
 
 
-def rows_of(loader: stoker.Loader, epochs: int) -> list[tuple[int, int, list[int], bytes]]:
-    return [
-        (batch.step, batch.epoch, ids_of(batch), np.asarray(batch.images).tobytes())
-        for _ in range(epochs)
-        for batch in loader
-    ]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_state_goes_on_bit_for_bit(source, kind, workers):
@@ -63,7 +56,7 @@ def test_a_state_goes_on_bit_for_bit(source, kind, workers):
     options = {**given, "batch_size": 25, "seed": 9, "augment": CROP}
     with stoker.Loader(workers=workers, **options) as loader:
         steps = len(loader)
-        whole = rows_of(loader, 3)
+        whole = epochs_of(loader, 3)
     assert len(whole) == 3 * steps
     for taken in (1, steps, steps + 2):
         with stoker.Loader(workers=workers, **options) as loader:
@@ -77,7 +70,7 @@ def test_a_state_goes_on_bit_for_bit(source, kind, workers):
         again = {**options, **pickle.loads(pickle.dumps(given)), "seed": None}
         with stoker.Loader(workers=2 - workers, **again) as resumed:
             resumed.load_state_dict(state)
-            assert rows_of(resumed, 3 - taken // steps) == whole[taken:]
+            assert epochs_of(resumed, 3 - taken // steps) == whole[taken:]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -122,7 +115,7 @@ def test_a_sample_that_comes_again_has_other_crops(pictures, kind):
     assert all(len(set(crops)) == len(crops) for crops in several)
 
 
-def epochs_of(loader: stoker.Loader, epochs: int) -> list[list[int]]:
+def ids_of_epochs(loader: stoker.Loader, epochs: int) -> list[list[int]]:
     return [counted(loader) for _ in range(epochs)]
 
 
@@ -139,7 +132,7 @@ def test_without_replacement_none_comes_twice(source):
     order = stoker.weighted(WEIGHTS, length=80, replacement=False)
     with stoker.Loader(source, batch_size=32, order=order, seed=1) as loader:
         assert len(loader) == 3
-        first, second = epochs_of(loader, 2)
+        first, second = ids_of_epochs(loader, 2)
     for ids in (first, second):
         assert len(ids) == len(set(ids)) == 80
         assert 7 in ids[:9] and all(WEIGHTS[i] > 0 for i in ids)
@@ -150,7 +143,7 @@ def test_classes_come_equally_often(source):
     labels = [0] * 90 + [3] * 9 + [7]
     skewed = stoker.relabel(source, labels)
     with stoker.Loader(skewed, batch_size=32, order=stoker.class_balanced(), seed=1) as loader:
-        ids = sum(epochs_of(loader, 3), [])
+        ids = sum(ids_of_epochs(loader, 3), [])
     assert len(ids) == 300
     for end in range(1, 301):
         counts = Counter(labels[i] for i in ids[:end])
@@ -160,7 +153,7 @@ def test_classes_come_equally_often(source):
 
 def test_repetitions_follow_each_other(source):
     with stoker.Loader(source, batch_size=12, order=stoker.repeated(4), seed=1) as loader:
-        first, second = epochs_of(loader, 2)
+        first, second = ids_of_epochs(loader, 2)
     for ids in (first, second):
         assert ids[::4] == ids[1::4] == ids[2::4] == ids[3::4]
         assert len(ids) == 100 and len(set(ids)) == 25
@@ -171,7 +164,7 @@ def test_blocks_come_together(source):
     """Each 20 of 100 samples are 4 blocks of 5, which begin at another place each epoch."""
     order = stoker.block_shuffled(block=5, mixed=4)
     with stoker.Loader(source, batch_size=10, order=order, seed=1) as loader:
-        epochs = epochs_of(loader, 6)
+        epochs = ids_of_epochs(loader, 6)
     begins = set()
     for ids in epochs:
         assert sorted(ids) == list(range(100))
@@ -329,7 +322,7 @@ def test_the_forms_of_a_blend(source, other):
     epochs = []
     for form in forms:
         with stoker.Loader(stoker.blend(form), batch_size=10, seed=1) as loader:
-            epochs.append(epochs_of(loader, 2))
+            epochs.append(ids_of_epochs(loader, 2))
     assert all(each == epochs[0] for each in epochs[:5])
     assert [len(ids) for ids in epochs[5]] == [140, 140]
 
@@ -360,7 +353,7 @@ def test_a_schedule_counts_the_steps_of_the_loader(source, other, last_batch):
 
 def test_passes_over_a_source_do_not_end_with_the_epoch(source, other):
     with stoker.Loader(stoker.blend({source: 1, other: 1}, 50), batch_size=25) as loader:
-        ids = sum(epochs_of(loader, 4), [])
+        ids = sum(ids_of_epochs(loader, 4), [])
     first = [i for i in ids if i < 100]
     assert len(first) == len(set(first)) == 100
 
@@ -413,13 +406,9 @@ def test_what_a_blend_does_not_go_with(source, other):
         stoker.subset(mixed, [1])
 
 
-def test_bad_samples_of_an_order_are_replaced(pictures, tmp_path):
+def test_bad_samples_of_an_order_are_replaced(tmp_path):
     """Quarantine, names and metadata do as without an order."""
-    folder = tmp_path / "a"
-    folder.mkdir()
-    for i, file in enumerate(sorted(pictures.glob("class_0/*.jpg"))):
-        (folder / file.name).write_bytes(file.read_bytes()[: 200 if i == 3 else None])
-    source = stoker.folder(tmp_path)
+    source = stoker.folder(damaged_folder(tmp_path / "data", 13, [3]))
     options = {"batch_size": 13, "size": 16, "max_bad": 5, "metadata": lambda name, _: name}
     order = stoker.repeated(length=39)
     with stoker.Loader(source, order=order, quarantine=tmp_path / "bad", **options) as loader:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import os
 import pickle
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 import stoker
+from conftest import WebServer, epochs_of
 from item_sets import pixels, png
 from shard_files import tar_file
 
 SAMPLES = 40
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -37,19 +28,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(folder):
-    handler = functools.partial(_Quiet, directory=str(folder))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    with WebServer(folder).running() as server:
+        yield server.address
 
 
 def batches(source):
     augment = stoker.random_resized_crop() | stoker.flip()
-    loader = stoker.Loader(source, batch_size=8, size=32, seed=1, augment=augment)
-    return [
-        (np.asarray(batch.images).tobytes(), np.asarray(batch.ids).tolist()) for batch in loader
-    ]
+    return epochs_of(stoker.Loader(source, batch_size=8, size=32, seed=1, augment=augment))
 
 
 def test_shards_at_an_address_are_those_of_the_disk(folder, address):
@@ -126,31 +111,18 @@ def test_feeds_that_share_are_those_of_the_disk(folder, address):
     name = f"test-store-{os.getpid()}"
     options = {"batch_size": 8, "size": 32, "seed": 1, "epochs": 2}
     options["augment"] = stoker.random_resized_crop() | stoker.flip()
-
-    def rows(loader):
-        return [
-            (np.asarray(batch.images).tobytes(), np.asarray(batch.ids).tolist())
-            for _ in range(2)
-            for batch in loader
-        ]
-
     with stoker.Loader(stoker.tar(f"{folder}/part-{{0..1}}.tar"), **options) as loader:
-        expected = rows(loader)
-    found = {}
+        expected = epochs_of(loader, 2)
 
-    def run(number):
+    def run(_):
         # A source of its own, as a process of its own would have it.
         source = stoker.tar(f"{address}/part-{{0..1}}.tar", store=stoker.Store(memory=1 << 20))
         with stoker.Loader(source, share=name, workers=1, **options) as loader:
-            found[number] = rows(loader), loader.stats()
+            return epochs_of(loader, 2), loader.stats()
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for number in range(2):
-        batches_of_one, stats = found[number]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(run, range(2)))
+    for batches_of_one, stats in found:
         assert batches_of_one == expected
         share = stats["share"]
         assert share["taken"] + share["given"] + share["alone"] == 2 * SAMPLES
@@ -158,7 +130,7 @@ def test_feeds_that_share_are_those_of_the_disk(folder, address):
         store = stats["store"]
         assert store["requests"] >= store["ranges"]
         assert "cache_hits" not in store
-    assert sum(stats["store"]["bytes"] for _, stats in found.values()) > 0
+    assert sum(stats["store"]["bytes"] for _, stats in found) > 0
 
 
 def test_what_is_wrong_is_said(folder, address):

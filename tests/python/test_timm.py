@@ -6,7 +6,6 @@ import random
 import re
 
 import numpy as np
-import PIL
 import pytest
 from PIL import Image
 
@@ -14,6 +13,7 @@ torch = pytest.importorskip("torch")
 timm_data = pytest.importorskip("timm.data")
 
 import stoker  # noqa: E402
+from conftest import PIXELS  # noqa: E402
 import stoker.torch as stoker_torch  # noqa: E402
 from stoker import augment  # noqa: E402
 from stoker._drawn_steps import run_steps  # noqa: E402
@@ -23,7 +23,6 @@ from timm.data.random_erasing import RandomErasing  # noqa: E402
 from torch_pictures import pictures_of  # noqa: E402
 from torchvision import transforms  # noqa: E402
 
-PIXELS = "exact" if int(PIL.__version__.split(".")[0]) >= 13 else "exact-pillow12"
 EITHER = "random_choice(random_resized_crop(224), random_resized_crop(224, filter='bicubic')) | "
 BICUBIC = "random_resized_crop(224, filter='bicubic') | flip | "
 FILL = "fill=(124, 116, 104))"

@@ -14,6 +14,7 @@ torchvision = pytest.importorskip("torchvision")
 
 import stoker  # noqa: E402
 import stoker.torch as stoker_torch  # noqa: E402
+from conftest import damaged_folder  # noqa: E402
 from torch.utils.data import DistributedSampler, RandomSampler  # noqa: E402
 from torch_pictures import EVAL, NORMALIZE, pictures_of, same  # noqa: E402
 from torchvision import transforms  # noqa: E402
@@ -418,12 +419,9 @@ def test_distributed_samplers_share_the_epoch(pictures):
     assert same(pictures_of(part), seventh)
 
 
-def test_damaged_files_are_left_out(pictures, tmp_path):
-    folder = tmp_path / "a"
-    folder.mkdir()
-    for i, file in enumerate(sorted(pictures.glob("class_0/*.jpg"))):
-        (folder / file.name).write_bytes(file.read_bytes()[: 200 if i == 3 else None])
-    rows = [len(labels) for _, labels in loader(tmp_path, EVAL, batch_size=5, max_bad=5)]
+def test_damaged_files_are_left_out(tmp_path):
+    root = damaged_folder(tmp_path / "data", 13, [3])
+    rows = [len(labels) for _, labels in loader(root, EVAL, batch_size=5, max_bad=5)]
     assert sum(rows) == 12 and len(rows) == 3  # of 13 files
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import PIL
 import pytest
 from PIL import Image
 
@@ -11,9 +10,8 @@ pytest.importorskip("torchvision")
 
 import numpy as np  # noqa: E402
 import stoker  # noqa: E402
+from conftest import PIXELS  # noqa: E402
 import stoker.torch as stoker_torch  # noqa: E402
-
-PIXELS = "exact" if int(PIL.__version__.split(".")[0]) >= 13 else "exact-pillow12"
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import stoker
-from conftest import child_environment
+from conftest import child_environment, run_program
 
 HERE = Path(__file__).parent
 PACKAGE = Path(stoker.__file__).parent.parent
@@ -23,9 +22,7 @@ def run(command: list[str], cache: Path) -> str:
     environment = child_environment()
     if PACKAGE.name not in ("site-packages", "dist-packages"):
         environment["MYPYPATH"] = str(PACKAGE)
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=cache, check=False
-    )
+    done = run_program(command, 600, environment, cwd=cache)
     text = done.stdout + done.stderr
     assert done.returncode == 0, text
     return text
