@@ -352,7 +352,6 @@ class Loader(Generic[Item]):
         if step >= feed.end_step:
             raise ValueError(f"epoch is {epoch}, but epochs={self._options.epochs}")
         self._move(step, self._feed.seed)
-        self._resumed = False
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the feed's position after the batches handed out so far: a few numbers, at any
@@ -446,7 +445,6 @@ class Loader(Generic[Item]):
         self._order.value = order
         self._options.epochs = epoch + 1
         self._pass += 1
-        self._resumed = False
         self._feed.move(epoch * steps_per_epoch(bound.length, self._options), seed)
 
     def _move(self, step: int, seed: int) -> None:

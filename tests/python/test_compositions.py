@@ -1,5 +1,6 @@
-"""Every source with every view and every pair of views, and the feeds that choose among samples:
-they give what a plain list of the samples gives, which the test changes by itself.
+"""Sources of every kind of storage with every view and every pair of views, and the feeds that
+choose among samples: they give what a plain list of the samples gives, which the test changes by
+itself. (Other formats with the library's views: tests/pipeline/compositions.cc.)
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import shard_files
 from conftest import WebServer
 from PIL import Image
 from shard_files import tar_file
@@ -120,12 +120,6 @@ def write_tar(path: Path) -> None:
     tar_file(path, members)
 
 
-def in_tar(at: Path) -> Made:
-    write_tar(at / "a.tar")
-    found = samples(lambda i: f"a.tar/{i:03}.ppm")
-    return Made(stoker.tar(settled(at) / "a.tar"), found, NUMBERS)
-
-
 def tar_with_targets(source: stoker.Source) -> Made:
     found = samples(lambda i: f"a.tar/{i:03}.ppm", targets=True)
     return Made(source, found, NUMBERS, OWN)
@@ -137,47 +131,6 @@ FIELDS = ["json:age:int64", "json:soft:float32"]
 def in_tar_with_targets(at: Path) -> Made:
     write_tar(at / "a.tar")
     return tar_with_targets(stoker.tar(settled(at) / "a.tar", targets_from=FIELDS))
-
-
-def in_list(at: Path) -> Made:
-    lines = []
-    for i in range(SAMPLES):
-        (at / f"{i}.ppm").write_bytes(picture(i))
-        row = {"path": f"{i}.ppm", "label": CLASSES[i % 3], "age": age(i), "soft": soft(i)}
-        lines.append(json.dumps(row) + "\n")
-    (at / "a.jsonl").write_text("".join(lines))
-    source = stoker.csv(settled(at) / "a.jsonl", targets_from=["age:int64", "soft:float32"])
-    return Made(source, samples(lambda i: f"{i}.ppm", targets=True), CLASSES, OWN)
-
-
-def in_tfrecord(at: Path) -> Made:
-    records = [shard_files.record(shard_files.example(picture(i), i % 3)) for i in range(SAMPLES)]
-    (at / "a.tfrecord").write_bytes(b"".join(records))
-    found = samples(lambda i: f"a.tfrecord#{i}")
-    return Made(stoker.tfrecord(settled(at) / "a.tfrecord"), found, NUMBERS)
-
-
-def in_mds(at: Path) -> Made:
-    shard_files.mds_folder(at / "mds", [(picture(i), i % 3) for i in range(SAMPLES)])
-    found = samples(lambda i: f"shard.00000.mds#{i}")
-    return Made(stoker.mds(settled(at) / "mds"), found, NUMBERS)
-
-
-def in_parquet(at: Path) -> Made:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    table = pa.table(
-        {
-            "image": [{"bytes": picture(i), "path": None} for i in range(SAMPLES)],
-            "label": [i % 3 for i in range(SAMPLES)],
-            "age": pa.array(map(age, range(SAMPLES)), pa.int64()),
-            "soft": pa.array(map(soft, range(SAMPLES)), pa.list_(pa.float32())),
-        }
-    )
-    pq.write_table(table, at / "a.parquet", row_group_size=8, compression="none")
-    source = stoker.parquet(settled(at) / "a.parquet", targets_from=["age", "soft"])
-    return Made(source, samples(lambda i: f"a.parquet#{i}", targets=True), NUMBERS, OWN)
 
 
 def of_hugging_face(_: Path) -> Made:
@@ -209,14 +162,6 @@ def in_memory(_: Path) -> Made:
     return Made(source, samples(lambda i: f"#{i}"), CLASSES, has_stamps=False)
 
 
-def of_files(at: Path) -> Made:
-    for i in range(SAMPLES):
-        (at / f"{i}.ppm").write_bytes(picture(i))
-    names = [f"{i}.ppm" for i in range(SAMPLES)]
-    source = stoker.files(names, [i % 3 for i in range(SAMPLES)], classes=CLASSES, root=settled(at))
-    return Made(source, samples(lambda i: f"{i}.ppm"), CLASSES)
-
-
 def drawn(_: Path) -> Made:
     source = stoker.synthetic(SAMPLES, (HEIGHT, WIDTH), classes=3, seed=1)
     found = [
@@ -229,8 +174,8 @@ def drawn(_: Path) -> Made:
 class Items:
     """Files and paths by turns."""
 
-    def __init__(self, folder: Path, *, labels: bool, targets: bool) -> None:
-        self.folder, self.labels, self.targets = folder, labels, targets
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         for i in range(SAMPLES):
             (folder / f"{i}.ppm").write_bytes(picture(i))
 
@@ -239,26 +184,14 @@ class Items:
 
     def __getitem__(self, i: int) -> Any:
         image = picture(i) if i % 2 else self.folder / f"{i}.ppm"
-        item = [image, i % 3] if self.labels else [image]
-        if self.targets:
-            item.append({"age": age(i), "soft": soft(i)})
-        return tuple(item) if len(item) > 1 else image
+        return image, i % 3, {"age": age(i), "soft": soft(i)}
 
 
 def of_dataset(at: Path) -> Made:
     """Its labels come with the samples."""
-    items = Items(at, labels=True, targets=True)
-    source = stoker.dataset(items, processes=False, classes=CLASSES, targets=OWN)
+    source = stoker.dataset(Items(at), processes=False, classes=CLASSES, targets=OWN)
     found = samples(lambda i: f"dataset/{i}", targets=True)
     return Made(source, found, CLASSES, OWN, labels_come_late=True, has_stamps=False)
-
-
-def of_dataset_with_labels(at: Path) -> Made:
-    items = Items(at, labels=False, targets=False)
-    labels = [CLASSES[i % 3] for i in range(SAMPLES)]
-    source = stoker.dataset(items, processes=False, labels=labels)
-    found = samples(lambda i: f"dataset/{i}")
-    return Made(source, found, CLASSES, has_stamps=False)
 
 
 @pytest.fixture(scope="module")
@@ -279,19 +212,11 @@ def in_store(at: Path, address: str, *, wait: bool = True, cache: Path | None = 
 SOURCES = {
     "folder": in_folder,
     "cifar": in_cifar,
-    "tar": in_tar,
     "tar with targets": in_tar_with_targets,
-    "list": in_list,
-    "tfrecord": in_tfrecord,
-    "mds": in_mds,
-    "parquet": in_parquet,
     "huggingface": of_hugging_face,
     "memory": in_memory,
-    "files": of_files,
     "synthetic": drawn,
     "dataset": of_dataset,
-    "dataset with labels": of_dataset_with_labels,
-    "store": None,
     "store with a cache": None,
     "growing": None,
 }

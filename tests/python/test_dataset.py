@@ -296,6 +296,9 @@ def test_views_ask_for_as_many_items_at_once():
         assert len(list(loader)) == 4
     assert enough.is_set()
     assert most == 5
+    few = stoker.relabel(stoker.dataset(Items(3), processes=False, workers=1), [0] * 3)
+    with stoker.Loader(stoker.concat([few, *parts])) as loader:
+        assert loader._options.feed.io_threads == 5
 
 
 def test_threads_are_known_to_python():

@@ -82,6 +82,8 @@ def test_what_makes_no_sense():
         stoker.emulate([BATCH], steps=1)
     with pytest.raises(ValueError, match="say batch_size="):
         stoker.emulate([[1], [2]], rate=100)
+    with pytest.raises(ValueError, match="the first batch is empty"):
+        stoker.emulate([BATCH[:0]] * 2, rate=100)
     with pytest.raises(RuntimeError, match="the loader gave 1 batches"):
         stoker.emulate([BATCH], rate=1e5)
     with pytest.raises(RuntimeError, match="the loader gave 0 batches"):

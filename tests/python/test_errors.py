@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import pickle
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -207,6 +208,13 @@ def test_the_host_by_any_of_its_names(source):
         stoker.Loader(source, device="cuda")
     with pytest.raises(ValueError, match="samples is 0"):
         stoker.synthetic(0)
+
+
+def test_cuda_is_pytorchs_current_device(source, monkeypatch):
+    cuda = types.SimpleNamespace(is_available=lambda: True, current_device=lambda: 3)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
+    with pytest.raises((RuntimeError, ValueError), match="cuda:3"):
+        stoker.Loader(source, device="cuda")
 
 
 def test_one_number_stands_for_all_channels(source):

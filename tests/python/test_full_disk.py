@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 
-from conftest import damaged_folder, must_run, run_python
+from conftest import damaged_folder, run_python
 
 
 def test_a_quarantine_file_that_grows_too_large(tmp_path):
@@ -57,29 +57,3 @@ def test_a_quarantine_file_that_grows_too_large(tmp_path):
         except json.JSONDecodeError:  # the line at which the disk was full
             assert line.startswith('{"sample_id":')
     assert found == set(range(1, 24, 4))
-
-
-def test_an_index_that_there_is_no_room_for(tmp_path):
-    """The list of files is cached only to be fast the next time."""
-    folder = tmp_path / "data" / "cat"
-    folder.mkdir(parents=True)
-    for i in range(10_000):  # shorter lists are not cached
-        (folder / f"{i:05}.jpg").touch()
-    must_run(
-        f"""
-        import os, resource, time
-        import stoker
-        cache = os.environ["XDG_CACHE_HOME"] = {str(tmp_path / "cache")!r}
-        time.sleep(2.1)  # a folder that has just changed is not kept either
-        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, most))
-        source = stoker.folder({str(tmp_path / "data")!r})
-        assert (len(source), source.name(9999)) == (10000, "cat/09999.jpg")
-        assert os.listdir(cache + "/stoker") == [], "half a file"
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-        again = stoker.folder({str(tmp_path / "data")!r})
-        assert len(os.listdir(cache + "/stoker")) == 1
-        kept = stoker.folder({str(tmp_path / "data")!r})
-        assert source.fingerprint == again.fingerprint == kept.fingerprint
-        """
-    )

@@ -4,6 +4,7 @@ batches are those of the complete list. A web server holds later shards back unt
 
 from __future__ import annotations
 
+import os
 import threading
 
 import numpy as np
@@ -71,7 +72,7 @@ def loader(source, **arguments):
 
 def test_the_first_batches_come_before_the_list_is_complete(folder, server):
     source = begin(server)
-    feed = loader(source)
+    feed = loader(source, batch_size=6)
     got = []
     for batch in feed:
         got.append(contents(batch))
@@ -82,7 +83,7 @@ def test_the_first_batches_come_before_the_list_is_complete(folder, server):
             assert feed.stats()["decode"]["items"] > 0
             assert feed.memory_plan()["total_bytes"] > 0
             server.go_on.set()
-    whole = loader(local(folder))
+    whole = loader(local(folder), batch_size=6)
     assert got == epochs_of(whole)
     assert not source.is_growing
     assert epochs_of(feed) == epochs_of(whole)  # the second epoch
@@ -124,6 +125,7 @@ def warned_once(monkeypatch, source, server):
         ({"shuffle": None}, "shuffle=False"),
         ({"epochs": 0.5}, "epochs=0.5"),
         ({"on_batch": lambda batch: batch}, "on_batch="),
+        ({"share": f"growing-{os.getpid()}"}, "share="),
     ],
 )
 def test_what_needs_the_list_waits_and_says_why(folder, server, monkeypatch, arguments, reason):

@@ -37,6 +37,7 @@ def test_decode(subsampling, progressive):
     assert_pillow(stoker.decode(data), pillow(data))
     for kind in (bytearray, memoryview):
         assert_pillow(stoker.decode(kind(data)), pillow(data))
+        assert_pillow(stoker.crop_resize(kind(data), None, (77, 131)), pillow(data))
 
 
 def test_decode_crops_resizes_and_flips_as_pillow():
@@ -217,6 +218,7 @@ def test_arguments():
         (lambda: stoker.decode(data, crop=(0, 0, 97, 10)), "width=97 .*96 x 72"),
         (lambda: stoker.decode(data, crop=(-1, 0, 9, 10)), "x=-1"),
         (lambda: stoker.decode(data, size=0), "size is 0"),
+        (lambda: stoker.decode(data, max_pixels=0), "max_pixels is 0, must be at least 1"),
         (lambda: stoker.decode(data, size=(4, 1 << 20)), "size is"),
         (
             lambda: stoker.decode(data, filter="cubic"),

@@ -7,8 +7,6 @@ import threading
 
 import numpy as np
 import pytest
-from PIL import Image
-
 import stoker
 from stoker import _core
 from conftest import jpeg, picture, run_python
@@ -44,30 +42,6 @@ def test_the_cache_directory_is_where_loaders_look(pictures, tmp_path, monkeypat
     source = stoker.folder(pictures)
     assert stoker.index(source).path.startswith(str(tmp_path))
     assert rows(source)[1]["seek_index_used"] > 0
-
-
-def test_the_first_epoch_makes_them(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = tmp_path / "data" / "cat"
-    folder.mkdir(parents=True)
-    for i in range(6):
-        noise = np.random.default_rng(i).integers(0, 256, (120, 160, 3), np.uint8)
-        (folder / f"{i}.jpg").write_bytes(jpeg(Image.fromarray(noise)))
-    source = stoker.folder(tmp_path / "data")
-    options = {"augment": stoker.random_resized_crop(), "batch_size": 6, "size": 24, "seed": 1}
-
-    def epochs(**more):
-        with stoker.Loader(source, **options, **more) as loader:
-            pixels = [np.array(batch.images) for _ in range(4) for batch in loader]
-            return np.concatenate(pixels), loader.stats()
-
-    pixels, stats = epochs()
-    assert stats["seek_index_recorded"] == 6
-    assert stats["seek_index_used"] > 0
-    plain, off = epochs(seek_index="off")
-    assert np.array_equal(pixels, plain)
-    assert (off["seek_index_recorded"], off["seek_index_used"]) == (0, 0)
-    assert rows(source)[1]["seek_index_used"] > 0  # they were kept
 
 
 def test_bad_and_changed_files(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 import types
 
@@ -10,6 +11,7 @@ import pytest
 
 import stoker
 from conftest import contents, epochs_of
+from stoker._remote import RunningWorkers, Workers
 
 
 def ids_of(batch: stoker.Batch) -> list[int]:
@@ -90,8 +92,10 @@ def test_a_loop_left_early_is_followed_by_the_next_epoch(source):
 
 def test_an_iterator_that_took_nothing_costs_no_epoch(source):
     with stoker.Loader(source, batch_size=25) as loader:
+        first = iter(loader)
         iter(loader)
-        iter(loader)
+        with pytest.raises(RuntimeError, match="ended by a newer one"):
+            next(first)
         assert positions(loader, most=1) == [(0, 0, 0)]
 
 
@@ -108,9 +112,13 @@ def test_a_newer_loop_ends_the_older_one(source):
 def test_an_iterator_at_its_end_stays_there(source):
     with stoker.Loader(source, batch_size=50) as loader:
         loop = iter(loader)
-        assert len(list(zip(range(9), loop, strict=False))) == 2
+        assert operator.length_hint(loop) == 2
+        next(loop)
+        assert operator.length_hint(loop) == 1
+        assert len(list(loop)) == 1
         with pytest.raises(StopIteration):
             next(loop)
+        assert loop._feed is None, "it keeps no threads alive"
         assert next(iter(loader)).epoch == 1
 
 
@@ -141,6 +149,19 @@ def test_the_feed_ends_where_epochs_says(source):
             loader.set_epoch(2)
         loader.set_epoch(1)
         assert positions(loader) == [(4, 1, 0), (5, 1, 1)]
+    with stoker.Loader(source, batch_size=25, epochs=1) as loader:
+        assert len(positions(loader)) == 4
+        with pytest.raises(RuntimeError, match="the feed ended at step 4"):
+            iter(loader)
+
+
+def test_a_batch_that_an_interrupt_left_is_not_for_another_epoch(source):
+    with stoker.Loader(source, batch_size=25) as loader:
+        loader._feed.get().next(4, taken := [])
+        loader._feed._kept.extend(taken)
+        assert loader.state_dict()["next_step"] == 0
+        loader.set_epoch(2)
+        assert positions(loader, most=1) == [(8, 2, 0)]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -236,14 +257,16 @@ def test_without_a_seed_every_loader_draws_one(source):
 def test_a_drawn_seed_is_part_of_the_state(source):
     options = {"batch_size": 25, "augment": RANDOM}
     with stoker.Loader(source, **options) as loader:
+        first = loader.state_dict()
         loop = iter(loader)
         next(loop)
         state = loader.state_dict()
         rest = epochs_of(loop) + epochs_of(loader)
     with stoker.Loader(source, **options) as resumed:
         assert resumed.seed != state["seed"]
-        resumed.load_state_dict(state)
-        assert resumed.seed == state["seed"] and resumed.state_dict() == state
+        for each in (first, state):  # the first is at the step where `resumed` is
+            resumed.load_state_dict(each)
+            assert resumed.seed == state["seed"] and resumed.state_dict() == each
         assert epochs_of(resumed) + epochs_of(resumed) == rest
         before = resumed.state_dict()
         with pytest.raises(ValueError, match="another configuration"):
@@ -304,6 +327,8 @@ def test_rank_and_world_are_those_of_torch_distributed(source, monkeypatch):
 
 
 def test_the_last_batch(source):
+    with stoker.Loader(source, batch_size=100, last_batch="drop") as loader:
+        assert [batch.valid for batch in loader] == [100]
     with stoker.Loader(source, batch_size=32, last_batch="drop") as loader:
         assert len(loader) == 3
         assert [batch.valid for batch in loader] == [32] * 3
@@ -378,6 +403,26 @@ def test_labels_names_and_metadata(pictures):
             assert batch.metadata == [(n, i * 2) for n, i in zip(names, labels, strict=True)]
     with stoker.Loader(source, size=8) as loader, pytest.raises(AttributeError, match="metadata"):
         _ = next(iter(loader)).metadata
+
+
+def test_rows_that_others_fill_are_under_way_for_longer(source):
+    class Nobody(Workers, RunningWorkers):
+        closed = 0
+
+        def begin(self, source):
+            return self
+
+        def serve(self, feed, job):
+            pass
+
+        def close(self):
+            self.closed += 1
+
+    nobody = Nobody()
+    with stoker.Loader(source, remote=nobody, workers=1, leases=2) as loader:
+        assert loader._options.ring_depth == 2 + 8
+        assert sorted(counted(loader)) == list(range(100))
+    assert nobody.closed == 1
 
 
 def test_stats_and_memory_are_told(source):

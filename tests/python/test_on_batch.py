@@ -333,6 +333,7 @@ def test_leases(source):
         ({"on_batch": 3}, TypeError, "on_batch is 3, must be a function of a batch"),
         ({"on_batch": plain, "on_batch_ahead": 0}, ValueError, "on_batch_ahead is 0, must be a"),
         ({"on_batch": plain, "on_batch_ahead": 1.5}, ValueError, "on_batch_ahead is 1.5, must"),
+        ({"on_batch": plain, "on_batch_ahead": True}, ValueError, "on_batch_ahead is True, must"),
         ({"on_batch_ahead": 2}, ValueError, "on_batch_ahead is 2, but there is no on_batch="),
         (
             {"on_batch": plain, "on_batch_ahead": 3, "leases": 3},

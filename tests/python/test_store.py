@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import stoker
@@ -107,32 +105,6 @@ def test_a_cache_changes_nothing(folder, address, tmp_path):
     assert list((tmp_path / "cache").iterdir())
 
 
-def test_feeds_that_share_are_those_of_the_disk(folder, address):
-    name = f"test-store-{os.getpid()}"
-    options = {"batch_size": 8, "size": 32, "seed": 1, "epochs": 2}
-    options["augment"] = stoker.random_resized_crop() | stoker.flip()
-    with stoker.Loader(stoker.tar(f"{folder}/part-{{0..1}}.tar"), **options) as loader:
-        expected = epochs_of(loader, 2)
-
-    def run(_):
-        # A source of its own, as a process of its own would have it.
-        source = stoker.tar(f"{address}/part-{{0..1}}.tar", store=stoker.Store(memory=1 << 20))
-        with stoker.Loader(source, share=name, workers=1, **options) as loader:
-            return epochs_of(loader, 2), loader.stats()
-
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(run, range(2)))
-    for batches_of_one, stats in found:
-        assert batches_of_one == expected
-        share = stats["share"]
-        assert share["taken"] + share["given"] + share["alone"] == 2 * SAMPLES
-        assert stats["decode"]["items"] == share["given"] + share["alone"]
-        store = stats["store"]
-        assert store["requests"] >= store["ranges"]
-        assert "cache_hits" not in store
-    assert sum(stats["store"]["bytes"] for _, stats in found) > 0
-
-
 def test_what_is_wrong_is_said(folder, address):
     with pytest.raises(FileNotFoundError, match="part-2.tar"):
         stoker.tar(f"{address}/part-{{0..2}}.tar")
@@ -145,32 +117,6 @@ def test_what_is_wrong_is_said(folder, address):
     for wrong in ({"memory": 3}, {"requests": 0}, {"tries": 0}, {"style": "best"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             stoker.Store(**wrong)
-
-
-def test_a_file_that_changes_ends_the_epoch(folder, address):
-    stored = stoker.tar(f"{address}/part-{{0..1}}.tar")
-    path = folder / "part-1.tar"
-    before = path.read_bytes()
-    try:
-        path.write_bytes(before[:-512])
-        os.utime(path, (1, 1))
-        with pytest.raises((stoker.StoreError, stoker.FeedError), match=r"part-1\.tar.*chang"):
-            batches(stored)
-    finally:
-        path.write_bytes(before)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_process_says_so(address):
-    stored = stoker.tar(f"{address}/part-{{0..1}}.tar")
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            text = str(len(stored[0].data))
-        except stoker.StoreError as error:
-            text = str(error)
-        os.write(writer, text.encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert b"before this process was forked" in os.read(reader, 1000)
+    for wrong in ({"cache": "x"}, {"cache_size": 1}):
+        with pytest.raises(ValueError, match="given together, or neither is"):
+            stoker.Store(**wrong)

@@ -210,6 +210,9 @@ def test_states_with_other_samplers(numbered, taken, seed):
             iter(other)
     with pytest.raises(ValueError, match="not a state of a stoker.Loader"):
         other.load_state_dict({"epoch": 1})
+    other.load_state_dict(state)
+    other.set_epoch(4)  # takes the place of the state
+    assert len(list(other)) == 5 and other.loader.epoch == 5
 
 
 def test_ranks_with_samplers_of_their_own_have_other_crops(numbered):

@@ -137,6 +137,8 @@ def test_bursts_followed_by_pauses_are_named():
     pairs = watched(count=85, waits=(9.0, 0.01)).to_dict()["verdict"]["bursts"]
     assert "50% of the steps, every 2 steps" in pairs
     uneven = (9.0, 0.01, 9.0, 9.0, 0.01, 0.01, 9.0, 0.01, 9.0, 9.0, 9.0, 0.01, 0.01)
+    hardly = (4.0, *(0.001,) * 60)  # pauses, and next to no waiting
+    assert watched(count=200, waits=hardly).to_dict()["verdict"]["bursts"] is None
     for waits in ((3.0, 2.5, 3.5), uneven):
         assert watched(count=85, waits=waits).to_dict()["verdict"]["bursts"] is None
 
@@ -168,6 +170,16 @@ def test_replay_gives_one_batch_again_and_bounds_the_pace():
     assert profile["verdict"]["bound_images_per_second"] == pytest.approx(4 / 5)
     assert "a faster loader brings at most +100.0%" in watch.report()
     assert "10 steps that replayed a batch" in watch.report()
+
+
+def test_a_pass_begins_with_a_batch_of_its_own():
+    """Also where the one before it ended when its steps were replayed."""
+    watch, seen = stoker.watch([1, 2, 3, 4], warm_up=0, replay=3), []
+    for batch in watch:
+        seen.append(batch)
+        if seen == [1, 2, 3, 3]:
+            break
+    assert next(iter(watch)) == 1
 
 
 def test_a_bound_is_no_less_than_what_was_measured():
@@ -377,11 +389,13 @@ def test_an_iterator_s_error_is_no_end():
                 raise KeyboardInterrupt
             return batch
 
-    watch = stoker.watch(Stumbling(), batch_size=4)
+    watch = stoker.watch(Stumbling(), batch_size=4, warm_up=1)
     next(watch), next(watch)
     with pytest.raises(KeyboardInterrupt):
         next(watch)
-    assert len(list(watch)) == 6
+    next(watch), next(watch)  # another pass
+    assert [PHASES[i] for i in watch.log.phases] == ["warm-up", "measured", "warm-up"]
+    assert len(list(watch)) == 4
 
 
 def test_a_watch_that_is_left_goes_at_once():
@@ -405,6 +419,7 @@ def test_a_batchs_size_is_that_of_the_first_thing_with_a_shape(source):
     assert first_extent({"image": images, "label": labels}) == 8
     assert first_extent([{"data": images}]) == 8
     assert first_extent(["name", (images,)]) == 8
+    assert first_extent([[labels], images]) == 5
     for nothing in ([1, 2, 3], "text", None, np.float32(1)):
         assert first_extent(nothing) == -1
     with stoker.Loader(source, batch_size=10) as loader:
