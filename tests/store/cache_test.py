@@ -7,14 +7,13 @@ import os
 import pathlib
 import random
 import re
-import subprocess
 import tempfile
 import unittest
 
+from probe import clean_environment
+from program import PROGRAM, run
 from servers import KEYS, Weed, find_program
 
-PROGRAM = os.environ.get("STOKER_PROGRAM",
-                         str(pathlib.Path(__file__).parents[2] / "build" / "stoker"))
 PICTURES, CLASSES, EPOCHS = 1600, 2, 3
 UNITS = {"bytes": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 
@@ -51,15 +50,8 @@ class CacheTest(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def run_program(self, *arguments, code=0):
-        environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith("AWS_")}
-        environment.update({
-            "AWS_ACCESS_KEY_ID": KEYS[0], "AWS_SECRET_ACCESS_KEY": KEYS[1],
-            "AWS_EC2_METADATA_DISABLED": "true", "HOME": str(self.folder)})
-        done = subprocess.run([PROGRAM, *arguments], env=environment, text=True,
-                              capture_output=True, check=False)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stdout + done.stderr
+        keys = {"AWS_ACCESS_KEY_ID": KEYS[0], "AWS_SECRET_ACCESS_KEY": KEYS[1]}
+        return run(*arguments, codes=(code,), environment=clean_environment(self.folder, **keys))
 
     # A model that looks at no samples before it trains: airnet's first convolution does.
     def train(self, name, *more):
@@ -68,9 +60,8 @@ class CacheTest(unittest.TestCase):
             "--store-memory", "1", "--model", "resnet20", "--size", "32", "--batch", "32",
             "--epochs", str(EPOCHS), "--workers", "2", "--out", str(self.folder / name), *more)
 
-    def cache(self, share):
-        return ("--cache", str(self.folder / "cache"), "--cache-size",
-                str(round(share * self.bytes)))
+    def cache(self, share, name="cache"):
+        return "--cache", str(self.folder / name), "--cache-size", str(round(share * self.bytes))
 
     def check_run(self, text, share, first_hits):
         """The lines before and after a run agree with each other and with the formula."""
@@ -92,13 +83,11 @@ class CacheTest(unittest.TestCase):
         for share in (0.25, 0.5, 0.75):
             with self.subTest(share=share):
                 name = f"cached{share}"
-                options = ("--cache", str(self.folder / f"kept{share}"), "--cache-size",
-                           str(round(share * self.bytes)))
+                options = self.cache(share, f"kept{share}")
                 self.check_run(self.train(name, *options), share, False)
                 self.assertIn("same", self.run_program(
                     "receipt", "diff", str(self.folder / "plain"), str(self.folder / name)))
-        again = self.train("again", "--cache", str(self.folder / "kept0.5"),
-                           "--cache-size", str(round(0.5 * self.bytes)))
+        again = self.train("again", *self.cache(0.5, "kept0.5"))
         self.check_run(again, 0.5, True)
         config = json.loads((self.folder / "again" / "config.json").read_text())
         options = config["data"]["options"]

@@ -3,9 +3,9 @@
 import unittest
 
 from fault_proxy import FAULTS, Chunks, FaultProxy
-from probe import Probe, ProbeError
+from probe import Probe, ProbeError, digest
 from scripted_server import ScriptedServer, list_page
-from scripted_store_test import DATA, ETAG, KEYS, digest, object_answer
+from scripted_store_test import DATA, ETAG, KEYS, object_answer
 
 ENTRY = ("a", len(DATA), ETAG)
 

@@ -1,5 +1,6 @@
 """Drives store_probe.cc: opens one store, and asks it one thing after another."""
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -8,6 +9,16 @@ import tempfile
 
 PROGRAM = os.environ.get("STOKER_STORE_PROBE",
                          str(pathlib.Path(__file__).parents[2] / "build" / "store_probe"))
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def clean_environment(home, **settings):
+    """Has only the settings of AWS that it is given."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return {**kept, "HOME": str(home), "AWS_EC2_METADATA_DISABLED": "true", **settings}
 
 
 class ProbeError(Exception):
@@ -25,8 +36,7 @@ class Probe(contextlib.AbstractContextManager):
 
     def __init__(self, address=None, keys=None, env=None, **options):
         self._home = tempfile.TemporaryDirectory()
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-        clean.update({"HOME": self._home.name, "AWS_EC2_METADATA_DISABLED": "true"})
+        clean = clean_environment(self._home.name)
         if keys:
             clean.update({"AWS_ACCESS_KEY_ID": keys[0], "AWS_SECRET_ACCESS_KEY": keys[1]})
         clean.update(env or {})

@@ -2,31 +2,14 @@
 """The program `stoker` on data in SeaweedFS: what it does on a disk it does there, with the same
 receipts, also where requests fail. Needs build/stoker ($STOKER_PROGRAM) and `weed` (servers.py)."""
 import json
-import os
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import unittest
 
 from fault_proxy import FAULTS, FaultProxy
+from program import run
 from servers import KEYS, SERVERS, find_program, put_folder
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("STOKER_PROGRAM", str(ROOT / "build" / "stoker"))
-LIMIT_S = 200
-
-
-def run(*words, codes=(0,), **environment):
-    """Returns what `stoker` printed."""
-    done = subprocess.run([PROGRAM, *map(str, words)], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S,
-                          env={**os.environ, **environment})
-    if done.returncode not in codes:
-        raise AssertionError(f"stoker {' '.join(map(str, words))}: {done.returncode}\n"
-                             f"{done.stdout[-3000:]}")
-    return done.stdout
-
 
 @unittest.skipIf(find_program(SERVERS["weed"].program) is None, "weed is not there")
 class Program(unittest.TestCase):

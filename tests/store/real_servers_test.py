@@ -12,7 +12,7 @@ import urllib.parse
 
 import plain_s3
 from fault_proxy import FAULTS, FaultProxy
-from probe import Probe, ProbeError
+from probe import Probe, ProbeError, digest
 from servers import KEYS, SERVERS, find_program
 
 LONG_KEY = "/".join(["long"] + ["k" * 199] * 5)  # 1,004 bytes, and a path of a file system
@@ -22,10 +22,6 @@ STRANGE_KEYS = ["a b+c=d%é&(x)'*.jpg", "plain", "dir/x", "dir/y", "dir-1", "a-b
 
 def data_of(key):
     return hashlib.sha256(key.encode()).digest() * 40
-
-
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
 
 
 class OnServer:

@@ -45,6 +45,20 @@ def list_page(objects, next_token=None):
     return Answer(200, "".join(parts).encode(), {"Content-Type": "application/xml"})
 
 
+def object_answer(request, data, etag='"e"'):
+    """Answers HEAD and GET, with a range or without."""
+    headers = {"ETag": etag, "x-amz-request-id": "1"}
+    wanted = request.headers.get("range")
+    if request.headers.get("if-match", etag) != etag:
+        return s3_error(412, "PreconditionFailed")
+    if not wanted:
+        return Answer(200, data, headers)
+    first, last = (int(text) for text in wanted.removeprefix("bytes=").split("-"))
+    part = data[first:last + 1]
+    headers["Content-Range"] = f"bytes {first}-{first + len(part) - 1}/{len(data)}"
+    return Answer(206, part, headers)
+
+
 def tls_context(certificate):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)

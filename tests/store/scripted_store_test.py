@@ -3,17 +3,16 @@
 that expire, endpoints of containers and instances, redirections. Needs Python and store_probe."""
 import datetime
 import email.utils
-import hashlib
 import json
-import os
 import pathlib
-import subprocess
 import tempfile
 import time
 import unittest
 
-from probe import Probe, ProbeError
+import scripted_server
+from probe import Probe, ProbeError, digest
 from scripted_server import Answer, ScriptedServer, list_page, s3_error
+from servers import make_certificate
 
 KEYS = ("AKPUBLIC", "swordfish/secret")
 TOKEN = "hunter2token"
@@ -22,36 +21,13 @@ ETAG = '"etag-1"'
 
 
 def object_answer(request, data=DATA, etag=ETAG):
-    """Answers HEAD and GET, with a range or without."""
-    headers = {"ETag": etag, "x-amz-request-id": "1"}
-    wanted = request.headers.get("range")
-    if request.headers.get("if-match", etag) != etag:
-        return s3_error(412, "PreconditionFailed")
-    if not wanted:
-        return Answer(200, data, headers)
-    first, last = (int(text) for text in wanted.removeprefix("bytes=").split("-"))
-    part = data[first:last + 1]
-    headers["Content-Range"] = f"bytes {first}-{first + len(part) - 1}/{len(data)}"
-    return Answer(206, part, headers)
+    return scripted_server.object_answer(request, data, etag)
 
 
 def iso(seconds_from_now):
     time_then = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(
         seconds=seconds_from_now)
     return time_then.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def make_certificate(folder, name, hosts):
-    """Returns the files of a certificate and of its key."""
-    key, certificate = (os.path.join(folder, name + end) for end in (".key", ".pem"))
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                    "-subj", "/CN=stoker tests", "-addext", f"subjectAltName={hosts}",
-                    "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    return certificate, key
-
-
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
 
 
 class StoreTest(unittest.TestCase):
@@ -407,37 +383,35 @@ class Keys(StoreTest):
         return {"AWS_CONTAINER_CREDENTIALS_FULL_URI": server.endpoint + "/role",
                 "AWS_CONTAINER_AUTHORIZATION_TOKEN": "Bearer " + TOKEN}
 
+    def open_in_container(self, valid, lifetime, **env):
+        """Returns a probe that gets keys of a container, and the server of the objects."""
+        self.valid = valid
+        objects, container = self.serve_objects(), self.serve_container(lifetime)
+        return self.open(objects, keys=None, env={**self.container_env(container), **env}), objects
+
     def test_of_a_container(self):
-        self.valid = "ID0"
-        objects, container = self.serve_objects(), self.serve_container(3600)
-        probe = self.open(objects, keys=None, env=self.container_env(container))
+        probe, objects = self.open_in_container("ID0", 3600)
         for _ in range(3):
             self.assertEqual(probe.stat("a")[1], len(DATA))
         self.assertEqual(self.given, 1)
         self.assertEqual(objects.requests[0].headers["x-amz-security-token"], TOKEN)
 
     def test_the_containers_token_may_be_in_a_file(self):
-        self.valid = "ID0"
-        objects, container = self.serve_objects(), self.serve_container(3600)
         with tempfile.NamedTemporaryFile("w") as file:
             file.write("Bearer " + TOKEN + "\n")
             file.flush()
-            env = {**self.container_env(container), "AWS_CONTAINER_AUTHORIZATION_TOKEN": None,
-                   "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file.name}
-            self.assertTrue(self.open(objects, keys=None, env=env).stat("a"))
+            probe, _ = self.open_in_container("ID0", 3600, AWS_CONTAINER_AUTHORIZATION_TOKEN=None,
+                                              AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=file.name)
+            self.assertTrue(probe.stat("a"))
 
     def test_that_end_in_less_than_ten_minutes_are_renewed_while_the_old_ones_are_used(self):
-        self.valid = "ID0"
-        objects, container = self.serve_objects(), self.serve_container(300)
-        probe = self.open(objects, keys=None, env=self.container_env(container))
+        probe, objects = self.open_in_container("ID0", 300)
         for _ in range(3):
             probe.stat("a")
         self.assertEqual(self.given, 1)  # not more often than every half a minute
 
     def test_that_have_expired_are_renewed_before_the_next_request(self):
-        self.valid = "ID1"
-        objects, container = self.serve_objects(), self.serve_container(2)
-        probe = self.open(objects, keys=None, env=self.container_env(container))
+        probe, objects = self.open_in_container("ID1", 2)
         while self.given == 0:
             time.sleep(0.01)
         time.sleep(2.5)
@@ -445,15 +419,11 @@ class Keys(StoreTest):
         self.assertEqual(len(objects.requests), 1)
 
     def test_that_the_server_calls_expired_are_renewed(self):
-        self.valid = "ID1"
-        objects, container = self.serve_objects(), self.serve_container(36000)
-        probe = self.open(objects, keys=None, env=self.container_env(container))
+        probe, objects = self.open_in_container("ID1", 36000)
         self.assertEqual(probe.range(("a", 1024, ETAG), 0, 5, tries=100), digest(DATA[:5]))
 
     def test_that_expired_and_cannot_be_renewed_are_the_error(self):
-        self.valid = "none"
-        objects, container = self.serve_objects(), self.serve_container(2)
-        probe = self.open(objects, keys=None, env=self.container_env(container))
+        probe, objects = self.open_in_container("none", 2)
         while self.given == 0:
             time.sleep(0.01)
         self.is_broken = True

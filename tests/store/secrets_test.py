@@ -22,10 +22,10 @@ import time
 import unittest
 import urllib.parse
 
-from scripted_server import Answer, ScriptedServer, list_page, s3_error
+from probe import clean_environment
+from program import PROGRAM, run
+from scripted_server import Answer, ScriptedServer, list_page, object_answer, s3_error
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("STOKER_PROGRAM", str(ROOT / "build" / "stoker"))
 LIMIT_S = 100
 AT_ONCE = 6
 
@@ -126,17 +126,7 @@ class Store:
         if request.query.get("sig") != SECRETS["redirection"]:
             return Answer(403, str(request).encode())
         name = request.path.rsplit("/", 1)[-1]
-        return self.part(request, self.files[name]) if name in self.files else Answer(404)
-
-    @staticmethod
-    def part(request, data, etag='"e"'):
-        headers = {"ETag": etag}
-        wanted = request.headers.get("range")
-        if not wanted:
-            return Answer(200, data, headers)
-        first, last = (int(text) for text in wanted.removeprefix("bytes=").split("-"))
-        headers["Content-Range"] = f"bytes {first}-{min(last, len(data) - 1)}/{len(data)}"
-        return Answer(206, data[first:last + 1], headers)
+        return object_answer(request, self.files[name]) if name in self.files else Answer(404)
 
     def answer(self, request):
         # Servers repeat parts, and a bad one everything that it was sent.
@@ -154,13 +144,13 @@ class Store:
                 return list_page([(key, len(data), "e") for key, data in sorted(self.files.items()) if key.startswith(prefix)])
             if name not in self.files:
                 return s3_error(404, "NoSuchKey", echo.decode())
-            return self.part(request, self.files[name])
+            return object_answer(request, self.files[name])
         if request.path.startswith("/denied"):
             return Answer(403, echo)
         # As a store does with signed URLs: whatever is not signed is forbidden, whether it is there or not.
         if request.query.get("X-Amz-Signature") != SECRETS["query"]:
             return Answer(403, echo, {"x-echo": request.path})
-        return self.part(request, self.files[name]) if name in self.files else Answer(404, echo)
+        return object_answer(request, self.files[name]) if name in self.files else Answer(404, echo)
 
     def stop(self):
         for server in (self.server, self.elsewhere):
@@ -193,15 +183,15 @@ class SecretsTest(unittest.TestCase):
         cls.folder = pathlib.Path(tempfile.mkdtemp())
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         shapes, packed = cls.folder / "shapes", cls.folder / "packed"
-        cls.quiet("make-shapes", "--out", shapes, "--count", 32, "--test-count", 16)
+        run("make-shapes", "--out", shapes, "--count", 32, "--test-count", 16)
         for split in ("train", "test"):
-            cls.quiet("pack", "--data", shapes, "--split", split, "--format", "tar", "--out", packed / split)
+            run("pack", "--data", shapes, "--split", split, "--format", "tar", "--out", packed / split)
         # Without classes.txt, as a signed URL has them.
         cls.local = cls.folder / "local"
         cls.local.mkdir()
         for shard in packed.rglob("*.tar"):
             shutil.copy(shard, cls.local)
-        cls.quiet("train", "--data", cls.local, *(str(cls.folder / "first") if word == "OUT" else word for word in TRAIN))
+        run("train", "--data", cls.local, *(str(cls.folder / "first") if word == "OUT" else word for word in TRAIN))
         files = {f"{split}-000000.tar": (packed / split / f"{split}-000000.tar").read_bytes() for split in ("train", "test")}
         files["noted.tar"] = labels_aside(files["train-000000.tar"])
         files["damaged.tar"] = without_one_picture(files["train-000000.tar"])
@@ -209,10 +199,6 @@ class SecretsTest(unittest.TestCase):
         files["no.tar"] = b"this is no tar" * 100
         cls.store = Store(files)
         cls.addClassCleanup(cls.store.stop)
-
-    @classmethod
-    def quiet(cls, *words):
-        subprocess.run([PROGRAM, *map(str, words)], check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_S)
 
     def address(self, name, place="/b"):
         return f"{self.store.server.endpoint}{place}/{name}{SIGNED}"
@@ -227,20 +213,19 @@ class SecretsTest(unittest.TestCase):
 
     def look(self, words, address, codes=None, sent=None, **environment):
         """Runs a subcommand; returns what it printed, in which there is no secret, nor in anything that it left."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            left = pathlib.Path(folder)
-            for name in ("home", "cache", "tmp", *["out"] * any(word.startswith("OUT/") for word in words)):
-                (left / name).mkdir()
-            given = self.words(words, address, left / "out")
-            done = subprocess.run(
-                [PROGRAM, *given], capture_output=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL, cwd=left / "tmp",
-                env=self.environment(left, environment))
-            shown = f"stoker {' '.join(words)}: {done.returncode}\n{(done.stdout + done.stderr)[-3000:].decode(errors='replace')}"
-            if codes is not None:
-                self.assertIn(done.returncode, codes, shown)
-            self.clean(done.stdout + done.stderr, shown)
-            self.clean_folder(left, shown)
-            return (done.stdout + done.stderr).decode(errors="replace")
+        left = self.folder_of_its_own()
+        for name in ("home", "cache", "tmp", *["out"] * any(word.startswith("OUT/") for word in words)):
+            (left / name).mkdir()
+        given = self.words(words, address, left / "out")
+        done = subprocess.run(
+            [PROGRAM, *given], capture_output=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL, cwd=left / "tmp",
+            env=self.environment(left, environment))
+        shown = f"stoker {' '.join(words)}: {done.returncode}\n{(done.stdout + done.stderr)[-3000:].decode(errors='replace')}"
+        if codes is not None:
+            self.assertIn(done.returncode, codes, shown)
+        self.clean(done.stdout + done.stderr, shown)
+        self.clean_folder(left, shown)
+        return (done.stdout + done.stderr).decode(errors="replace")
 
     def look_at_all(self, jobs):
         """Several at a time, because they wait for retries most of the time. A job: what it is called, look()'s words, and the rest."""
@@ -250,12 +235,14 @@ class SecretsTest(unittest.TestCase):
                 with self.subTest(name):
                     look.result()
 
+    def folder_of_its_own(self):
+        return pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(dir=self.folder)))
+
     @staticmethod
     def environment(left, more):
-        kept = {name: value for name, value in os.environ.items()
-                if not name.startswith("AWS_") and not name.lower().endswith("_proxy")}
-        return {**kept, "HOME": str(left / "home"), "XDG_CACHE_HOME": str(left / "cache"), "TMPDIR": str(left / "tmp"),
-                "AWS_EC2_METADATA_DISABLED": "true", **more}
+        folders = {"XDG_CACHE_HOME": str(left / "cache"), "TMPDIR": str(left / "tmp")}
+        clean = clean_environment(left / "home", **folders)
+        return {**{name: value for name, value in clean.items() if not name.lower().endswith("_proxy")}, **more}
 
     def clean(self, data, where):
         self.assertEqual(secrets_in(data), [], where)
@@ -269,7 +256,7 @@ class SecretsTest(unittest.TestCase):
     # ---- Which there are
 
     def listed(self, *words):
-        help_text = subprocess.run([PROGRAM, *words, "--help"], capture_output=True, text=True, check=True).stdout
+        help_text = run(*words, "--help")
         part = help_text.split("Subcommands:\n")[1].split("\n\n")[0]
         return {" ".join([*words, line.split()[0]]) for line in part.splitlines()}
 
@@ -277,7 +264,7 @@ class SecretsTest(unittest.TestCase):
         there = self.listed() | self.listed("bench")
         self.assertEqual(there, set(COMMANDS) | WITHOUT)
         for name in sorted(there - {"bench"}):
-            help_text = subprocess.run([PROGRAM, *name.split(), "--help"], capture_output=True, text=True, check=True).stdout
+            help_text = run(*name.split(), "--help")
             self.assertEqual(re.search("--data( |,)", help_text) is not None, name in COMMANDS, name)
 
     # ---- Signed URLs
@@ -311,55 +298,50 @@ class SecretsTest(unittest.TestCase):
     def test_what_is_found_again_and_what_is_told_apart(self):
         """An index and the names of samples: objects that differ in their queries alone are two."""
         both = self.address("train-000000.tar").replace(SIGNED, SIGNED + "&part={1,2}")
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            left = pathlib.Path(folder)
-            environment = self.environment(left, {})
+        left = self.folder_of_its_own()
+        environment = self.environment(left, {})
 
-            def indexes(*addresses):
-                for address in addresses:
-                    subprocess.run([PROGRAM, "check", "--data", address], env=environment, check=True, capture_output=True)
-                return len(list((left / "cache").rglob("blobs-*.bin")))
+        def indexes(*addresses):
+            for address in addresses:
+                run("check", "--data", address, environment=environment)
+            return len(list((left / "cache").rglob("blobs-*.bin")))
 
-            one = self.address("train-000000.tar")
-            self.assertEqual(indexes(one), 1)
-            self.assertEqual(indexes(one, one), 1)
-            self.assertEqual(indexes(one + "&part=1"), 2)
-            self.assertEqual(indexes(both), 3)
-            out = left / "rows"
-            subprocess.run([PROGRAM, "dump", "--data", both, *SMALL, "--size", "16", "--steps", "8", "--out", out], env=environment,
-                           check=True, capture_output=True)
-            rows = (out / "rows.jsonl").read_text()
-            self.assertIn('"train-000000.tar/', rows)
-            self.assertIn('"train-000000.tar~2/', rows)
-            self.clean_folder(left, "indexes and rows")
+        one = self.address("train-000000.tar")
+        self.assertEqual(indexes(one), 1)
+        self.assertEqual(indexes(one, one), 1)
+        self.assertEqual(indexes(one + "&part=1"), 2)
+        self.assertEqual(indexes(both), 3)
+        out = left / "rows"
+        run("dump", "--data", both, *SMALL, "--size", 16, "--steps", 8, "--out", out, environment=environment)
+        rows = (out / "rows.jsonl").read_text()
+        self.assertIn('"train-000000.tar/', rows)
+        self.assertIn('"train-000000.tar~2/', rows)
+        self.clean_folder(left, "indexes and rows")
 
     def test_a_run_that_is_interrupted_says_how_to_go_on(self):
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            left = pathlib.Path(folder)
-            words = ["train", "--data", self.address("train-000000.tar"), "--model", "airnet-narrow", *SMALL, "--micro-batch", "8",
-                     "--epochs", "100000", "--out", str(left / "out")]
-            process = subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.environment(left, {}))
-            until = time.monotonic() + LIMIT_S
-            while not (left / "out" / "metrics.jsonl").exists() and time.monotonic() < until:
-                time.sleep(0.05)
-            time.sleep(0.5)
-            process.send_signal(signal.SIGINT)
-            shown = process.communicate(timeout=LIMIT_S)[0]
-            self.assertIn(b"to go on", shown)
-            self.clean(shown, "interrupted")
-            self.clean_folder(left, "interrupted")
+        left = self.folder_of_its_own()
+        words = ["train", "--data", self.address("train-000000.tar"), "--model", "airnet-narrow", *SMALL, "--micro-batch", "8",
+                 "--epochs", "100000", "--out", str(left / "out")]
+        process = subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.environment(left, {}))
+        until = time.monotonic() + LIMIT_S
+        while not (left / "out" / "metrics.jsonl").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        shown = process.communicate(timeout=LIMIT_S)[0]
+        self.assertIn(b"to go on", shown)
+        self.clean(shown, "interrupted")
+        self.clean_folder(left, "interrupted")
 
     def test_a_run_can_be_compared_although_its_query_is_not_kept(self):
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            left = pathlib.Path(folder)
-            for name in ("a", "b"):
-                words = [str(left / name) if word == "OUT" else word for word in TRAIN]
-                subprocess.run([PROGRAM, "train", "--data", self.address("train-000000.tar"), *words, "--seed", str(len(os.listdir(left)))],
-                               env=self.environment(left, {}), check=True, capture_output=True)
-            done = subprocess.run([PROGRAM, "receipt", "diff", left / "a", left / "b"], capture_output=True, env=self.environment(left, {}))
-            self.assertEqual(done.returncode, 1, done)
-            self.clean(done.stdout + done.stderr, "receipt diff")
-            self.clean_folder(left, "receipt diff")
+        left = self.folder_of_its_own()
+        for name in ("a", "b"):
+            words = [str(left / name) if word == "OUT" else word for word in TRAIN]
+            run("train", "--data", self.address("train-000000.tar"), *words, "--seed", len(os.listdir(left)),
+                environment=self.environment(left, {}))
+        shown = run("receipt", "diff", left / "a", left / "b", codes=(1,), environment=self.environment(left, {}))
+        self.clean(shown.encode(), "receipt diff")
+        self.clean_folder(left, "receipt diff")
 
     # ---- Users, keys and tokens
 
@@ -431,19 +413,18 @@ class SecretsTest(unittest.TestCase):
         there = subprocess.run([sys.executable, "-c", "import stoker"], capture_output=True, text=True)
         if there.returncode != 0:
             self.skipTest("the package cannot be imported")
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            left = pathlib.Path(folder)
-            program = str(pathlib.Path(__file__).with_name("secrets_in_python.py"))
-            done = subprocess.run(
-                [sys.executable, program, self.store.server.endpoint, SIGNED, SECRETS["user part"], left / "out"], capture_output=True,
-                timeout=LIMIT_S, env=self.environment(left, {"PYTHONDONTWRITEBYTECODE": "1",
-                                                             "STOKER_PLUGIN_DIR": os.environ.get("STOKER_PLUGIN_DIR", os.path.dirname(PROGRAM))}),
-                cwd=folder)
-            shown = (done.stdout + done.stderr).decode()
-            self.assertEqual(done.returncode, 0, shown[-3000:])
-            self.assertIn("refused", shown)
-            self.clean(done.stdout + done.stderr, shown)
-            self.clean_folder(left, shown)
+        left = self.folder_of_its_own()
+        program = str(pathlib.Path(__file__).with_name("secrets_in_python.py"))
+        done = subprocess.run(
+            [sys.executable, program, self.store.server.endpoint, SIGNED, SECRETS["user part"], left / "out"], capture_output=True,
+            timeout=LIMIT_S, env=self.environment(left, {"PYTHONDONTWRITEBYTECODE": "1",
+                                                         "STOKER_PLUGIN_DIR": os.environ.get("STOKER_PLUGIN_DIR", os.path.dirname(PROGRAM))}),
+            cwd=left)
+        shown = (done.stdout + done.stderr).decode()
+        self.assertEqual(done.returncode, 0, shown[-3000:])
+        self.assertIn("refused", shown)
+        self.clean(done.stdout + done.stderr, shown)
+        self.clean_folder(left, shown)
 
 
 if __name__ == "__main__":

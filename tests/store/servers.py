@@ -49,6 +49,15 @@ def free_ports(count):
         return [one.getsockname()[1] for one in sockets]
 
 
+def make_certificate(folder, name, hosts):
+    """Returns the files of a certificate and of its key."""
+    key, certificate = (os.path.join(folder, name + end) for end in (".key", ".pem"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", "/CN=stoker tests", "-addext", f"subjectAltName={hosts}",
+                    "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    return certificate, key
+
+
 def end_with_parent():
     """In the child: it is killed when the thread that started it ends, however that ends."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -228,7 +237,7 @@ http {{
     listen 127.0.0.1:{plain_port};
     listen 127.0.0.1:{port} ssl;
     ssl_certificate {folder}/cert.pem;
-    ssl_certificate_key {folder}/key.pem;
+    ssl_certificate_key {folder}/cert.key;
     root {folder}/data;
   }}
 }}
@@ -237,11 +246,7 @@ http {{
     def arguments(self):
         self.port, self.plain_port = free_ports(2)
         (self.folder / "data").mkdir(exist_ok=True)
-        self.ca_file = str(self.folder / "cert.pem")
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
-             "/CN=stoker tests", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout",
-             self.folder / "key.pem", "-out", self.ca_file], check=True, capture_output=True)
+        self.ca_file, _ = make_certificate(self.folder, "cert", "IP:127.0.0.1,DNS:localhost")
         config = self.CONFIG.format(folder=self.folder, port=self.port,
                                     plain_port=self.plain_port)
         (self.folder / "nginx.conf").write_text(config)
