@@ -63,8 +63,7 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, Real):
-        number = float(value)
-        return str(int(number)) if number.is_integer() else repr(number)
+        return repr(float(value))
     if isinstance(value, Sequence) and not isinstance(value, str):
         if value and all(isinstance(each, Real) for each in value):
             return f"({', '.join(map(_value, value))})"

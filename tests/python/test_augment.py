@@ -221,6 +221,8 @@ def test_draws_that_cannot_be_done_again_are_refused():
     with pytest.raises(ValueError, match="not what a Loader draws"):
         run_steps("1 + 2", image)
     assert run_steps("", image) is image
+    filled = run_steps("fill(x=0, y=0, width=2, height=2, fill=(9, 9, 9))", image)
+    assert (filled.getpixel((0, 0)), image.getpixel((0, 0))) == ((9, 9, 9), (0, 0, 0))
     white = Image.new("RGB", (8, 8), (255, 255, 255))
     assert run_steps("posterize(bits=0)", white).getextrema() == ((0, 0),) * 3
 

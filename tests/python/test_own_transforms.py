@@ -232,6 +232,11 @@ class Untouched(TwoCrops):
         return [image, self.base_transform(image)]
 
 
+class Wrapped(TwoCrops):
+    def __call__(self, image):
+        return [self.base_transform(image), self.base_transform([image])]
+
+
 @pytest.mark.parametrize(
     "transform",
     [
@@ -244,6 +249,7 @@ class Untouched(TwoCrops):
         FlippedSecond(chain(CROP)),
         Either(chain(CROP), chain(CROP)),
         Untouched(chain(CROP)),
+        Wrapped(chain(CROP)),
         transforms.Compose([CROP, TwoCrops(chain())]),
     ],
 )

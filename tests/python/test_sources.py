@@ -510,5 +510,6 @@ def test_they_say_what_they_are(pictures, source):
     assert "16 x 16 pixels" in repr(aged) and repr(aged).endswith("targets age>")
     named = stoker.memory([b"1", b"2"], [0, 1], classes=["<b>", "&"])
     assert "2 classes (&lt;b&gt;, &amp;)" in named._repr_html_()
+    assert "10 classes (class0, class1, class2, class3, class4, ...)" in repr(source)
     loader = stoker.Loader(source, batch_size=8)
     assert "100 samples" in loader._repr_html_() and "batches of 8" in loader._repr_html_()
