@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import stoker
-from conftest import child_environment
+from conftest import child_environment, must_run
 
 FOLDER = Path("/dev/shm")
 PROGRAM = """
@@ -167,6 +167,19 @@ def test_an_epoch_may_be_left_and_gone_back_to(pictures: Path, name: str) -> Non
         loader.set_epoch(0)
         again = [np.asarray(batch.images).copy() for batch in loader]
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+def test_a_loader_that_is_never_dropped_leaves_nothing(name: str) -> None:
+    """As one that a library of C keeps: it is closed before the interpreter ends."""
+    must_run(
+        f"""
+        import ctypes, stoker
+        loader = stoker.Loader(stoker.synthetic(100, size=16), batch_size=8, seed=1, share={name!r})
+        batch = next(iter(loader))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(loader))
+        """
+    )
+    assert files(name) == []
 
 
 def test_a_forked_child_leaves_the_share_alone(pictures: Path, name: str) -> None:
