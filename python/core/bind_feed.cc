@@ -17,8 +17,6 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using StateTuple = std::tuple<Step, int64_t, int64_t, uint64_t>;
 
-constexpr int kSignalPollMs = 50;  // how often a wait checks for Ctrl-C
-
 // Appends the next batch to `taken`; returns whether there was one. Waits in short turns, so that a
 // signal's handler can run between them. If the handler raises, a batch that was already taken is
 // in `taken`.
@@ -29,7 +27,7 @@ bool next(Feed& feed, Step end, nb::list taken) {
     {
       Unlocked unlocked;
       batch = feed.next(end, again);
-      if (again) feed.wait_ready(end, kSignalPollMs);
+      if (again) feed.wait_ready(end, static_cast<int>(kSignalPoll.count()));
     }
     if (batch) taken.append(nb::cast(std::move(*batch)));
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
