@@ -19,6 +19,7 @@
 #include "pipeline/source/blob/index_writer.h"
 #include "tests/support/source_contents.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
@@ -221,23 +222,16 @@ TEST_F(BlobCacheTest, ABlobThatChangesMeanwhileIsAnError) {
   ASSERT_NE(BlobIndex::open(index), nullptr);
   fs::remove(index);
   ++stamps[0].modified_ns;
-  try {
-    build_index(request, stamps, "key", index);
-    FAIL() << "it was made";
-  } catch (const std::runtime_error& error) {
-    EXPECT_EQ(error.what(), path_ + ": it changed while its index was made");
-  }
+  EXPECT_EQ(thrown_by<std::runtime_error>([&] { build_index(request, stamps, "key", index); }),
+            path_ + ": it changed while its index was made");
   EXPECT_THAT(cached(), IsEmpty());
 }
 
 TEST_F(BlobCacheTest, MakingAnIndexCanBeStopped) {
   const auto stop = [](int64_t done, int64_t total) { return done < 0 || total < 0; };
-  try {
-    open_source(path_, {.cache_dir = cache_.path(), .go_on = stop});
-    FAIL() << "it went on";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "stopped while the index was made");
-  }
+  EXPECT_EQ(thrown_by<std::runtime_error>(
+                [&] { open_source(path_, {.cache_dir = cache_.path(), .go_on = stop}); }),
+            "stopped while the index was made");
   EXPECT_THAT(cached(), IsEmpty());
 }
 

@@ -15,6 +15,7 @@
 #include "pipeline/source/blob/sample_collector.h"
 #include "tests/support/sealed_again.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
@@ -209,14 +210,9 @@ TEST(SampleCollector, AColumnThatCannotBeIsAnErrorOfItsBlob) {
   target.offset = 7;
   FoundSample sample;
   sample.targets = {&target, 1};
-  try {
-    collector.add(sample);
-    FAIL() << "it was accepted";
-  } catch (const BlobError& error) {
-    EXPECT_STREQ(error.what(),
-                 "blob: at byte 7: target 'x' has the shape (3, 0): every extent must be 1 or "
-                 "more, and a sample may have 256 MiB");
-  }
+  EXPECT_EQ(thrown_by<BlobError>([&] { collector.add(sample); }),
+            "blob: at byte 7: target 'x' has the shape (3, 0): every extent must be 1 or "
+            "more, and a sample may have 256 MiB");
 }
 
 }  // namespace

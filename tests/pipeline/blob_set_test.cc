@@ -9,6 +9,7 @@
 
 #include "tests/support/mds_maker.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
@@ -22,12 +23,7 @@ std::vector<std::string> found(const std::string& path, Split split = Split::all
 }
 
 std::string set_error(const std::string& path, Split split = Split::all) {
-  try {
-    found(path, split);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
+  return thrown_by<std::runtime_error>([&] { found(path, split); });
 }
 
 TEST(BlobFormatTest, IsToldByTheName) {

@@ -20,6 +20,7 @@
 #include "tests/support/tar_maker.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tfrecord_maker.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
@@ -53,12 +54,7 @@ SourceOptions target_options(Fields targets, const std::string& label = "none") 
 }
 
 std::string target_error(const std::string& path, const SourceOptions& options) {
-  try {
-    open_source(path, options);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no error";
+  return thrown_by<std::exception>([&] { open_source(path, options); });
 }
 
 // The bytes of each column of a sample's targets.
@@ -353,9 +349,10 @@ TEST(BlobTargets, ChoicesThatCannotBeAreRefused) {
   folder.write("pictures/cat/1.jpg", "one");
   SourceOptions options = target_options({"x"}, "");
   EXPECT_THROW(open_source(pictures, options), std::invalid_argument);
-  EXPECT_EQ(target_error(pictures, options), "SourceOptions: targets_from is \"x\", and " +
-                                                 pictures +
-                                                 " is an image folder, which has no such choice");
+  const std::string choice = pictures + " is an image folder, which has no such choice";
+  EXPECT_EQ(target_error(pictures, options), "SourceOptions: targets_from is \"x\", and " + choice);
+  EXPECT_EQ(target_error(pictures, target_options({}, "cls")),
+            "SourceOptions: label_from is \"cls\", and " + choice);
   const std::string cifar = folder.make_folder("cifar");
   folder.write("cifar/data_batch_1.bin", "");
   EXPECT_EQ(target_error(cifar, options), "SourceOptions: targets_from is \"x\", and " + cifar +

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
@@ -36,12 +37,7 @@ void write_cifar10(const TempFolder& folder, const std::string& prefix = "") {
 }
 
 std::string cifar_error(const std::string& path, Split split) {
-  try {
-    make_cifar_source(path, split);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
+  return thrown_by<std::runtime_error>([&] { make_cifar_source(path, split); });
 }
 
 TEST(CifarSource, ReadsCifar10InTheOrderOfItsFiles) {

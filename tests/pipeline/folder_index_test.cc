@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
@@ -166,23 +167,19 @@ TEST(FolderIndex, AFolderThatCannotBeReadIsAnErrorWithItsPath) {
   folder.write("a/1.jpg");
   const std::string closed = folder.make_folder("a/closed");
   fs::permissions(closed, fs::perms::none);
-  try {
-    scan_folder({folder.path(), {""}, {""}});
-    ADD_FAILURE() << "no error";
-  } catch (const std::runtime_error& error) {
-    EXPECT_EQ(std::string(error.what()), closed + ": Permission denied");
-  }
+  EXPECT_EQ(thrown_by<std::runtime_error>([&] {
+              scan_folder({folder.path(), {""}, {""}});
+            }),
+            closed + ": Permission denied");
   fs::permissions(closed, fs::perms::owner_all);
 }
 
 TEST(FolderIndex, AFolderThatIsNotThereIsAnErrorWithItsPath) {
   const TempFolder folder;
-  try {
-    scan_folder({folder.path(), {"train"}, {"train"}});
-    ADD_FAILURE() << "no error";
-  } catch (const std::runtime_error& error) {
-    EXPECT_EQ(std::string(error.what()), folder.path() + "/train: No such file or directory");
-  }
+  EXPECT_EQ(thrown_by<std::runtime_error>([&] {
+              scan_folder({folder.path(), {"train"}, {"train"}});
+            }),
+            folder.path() + "/train: No such file or directory");
 }
 
 TEST(FolderIndex, ManyFoldersComeInOrderWhateverTheThreadsDo) {

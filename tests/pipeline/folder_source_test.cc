@@ -17,6 +17,7 @@
 
 #include "tests/support/source_contents.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
@@ -31,12 +32,7 @@ std::unique_ptr<Source> open_folder(const TempFolder& folder, Split split = Spli
 }
 
 std::string folder_error(const TempFolder& folder, Split split = Split::all) {
-  try {
-    open_folder(folder, split);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
+  return thrown_by<std::runtime_error>([&] { open_folder(folder, split); });
 }
 
 // torchvision 0.14's ImageFolder lists these files in this order: classes, then folders by path (so

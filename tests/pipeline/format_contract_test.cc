@@ -34,14 +34,6 @@ using ::testing::IsEmpty;
 using ::testing::StartsWith;
 using Samples = std::vector<MadeSample>;
 
-// Bytes without a pattern, the same in each call.
-std::string patternless(size_t length) {
-  std::string text(length, '\0');
-  uint32_t value = 1;
-  for (char& byte : text) byte = static_cast<char>((value = value * 1664525 + 1013904223) >> 24);
-  return text;
-}
-
 const std::string kAgain = "again and again and again and again";  // can be packed
 
 Samples many_samples(int64_t count, size_t largest) {
@@ -61,13 +53,10 @@ class FormatContract : public ::testing::TestWithParam<MadeFormat> {
   static const MadeFormat& format() { return GetParam(); }
   static std::string make(const Samples& samples) { return format().make(samples); }
   static CollectedSamples scan(const std::string& file, const FieldChoice& fields = {}) {
-    BlobReader blob("blob", bytes_of(file));
-    CollectedSamples found;
-    format().scan(blob, fields, found);
-    return found;
+    return MemoryScan{format().scan, "blob"}(file, fields);
   }
   static std::string scan_error(const std::string& file, const FieldChoice& fields = {}) {
-    return thrown_by<BlobError>([&] { scan(file, fields); });
+    return MemoryScan{format().scan, "blob"}.error(file, fields);
   }
   static FieldChoice with_targets(const std::string& label = "none") {
     FieldChoice fields{"", label, {}};
@@ -125,11 +114,7 @@ TEST_P(FormatContract, EverySampleIsFoundInItsOrder) {
 
 TEST_P(FormatContract, LabelsAreNumbersTextOrNone) {
   const auto labels = [](const Samples& samples, const std::string& field = "") {
-    std::vector<std::string> found;
-    for (const auto& sample : scan(make(samples), {"", field}).samples) {
-      found.push_back(sample.label);
-    }
-    return found;
+    return labels_of(scan(make(samples), {"", field}));
   };
   const Samples numbers = {{"a", "x", 0}, {"b", "x", -4}, {"c", "x", int64_t{1} << 40}};
   EXPECT_THAT(labels(numbers), ElementsAre("0", "-4", "1099511627776"));

@@ -35,18 +35,12 @@ FieldChoice choice_of(const std::vector<std::string>& fields) {
   return choice;
 }
 
-using Scan = void (*)(BlobReader&, const FieldChoice&, SampleSink&);
-
 // The targets of each sample ("int64 (): 7; float32 (2): 0.5 1"), or the error.
-std::vector<std::string> targets_in(Scan scan, const std::string& name, const std::string& file,
+std::vector<std::string> targets_in(const MemoryScan& scan, const std::string& file,
                                     const std::vector<std::string>& fields) {
-  BlobReader blob(name, bytes_of(file));
   CollectedSamples found;
-  try {
-    scan(blob, choice_of(fields), found);
-  } catch (const BlobError& error) {
-    return {error.what()};
-  }
+  const std::string error = thrown_by<BlobError>([&] { found = scan(file, choice_of(fields)); });
+  if (error != "nothing was thrown") return {error};
   std::vector<std::string> lines;
   for (const auto& sample : found.samples) {
     std::string line;
@@ -61,11 +55,11 @@ std::vector<std::string> targets_in(Scan scan, const std::string& name, const st
 // ---- Lists
 
 std::vector<std::string> in_csv(const std::string& text, const std::vector<std::string>& fields) {
-  return targets_in(scan_list, "l.csv", text, fields);
+  return targets_in({scan_list, "l.csv"}, text, fields);
 }
 
 std::vector<std::string> in_json(const std::string& text, const std::vector<std::string>& fields) {
-  return targets_in(scan_list, "l.jsonl", text, fields);
+  return targets_in({scan_list, "l.jsonl"}, text, fields);
 }
 
 TEST(ListTargets, NumbersAndVectorsOfCsv) {
@@ -73,7 +67,7 @@ TEST(ListTargets, NumbersAndVectorsOfCsv) {
               ElementsAre("int64 (): 3; int64 (3): 1 0 1", "int64 (): -4; int64 (3): 0 1 0"));
   EXPECT_THAT(in_csv("path,x\na.jpg,0.5 1\nb.jpg,nan;-inf\nc.jpg,1e3;2\n", {"x"}),
               ElementsAre("float32 (2): 0.5 1", "float32 (2): nan -inf", "float32 (2): 1000 2"));
-  EXPECT_THAT(targets_in(scan_list, "l.tsv", "path\tx\na b.jpg\t1 2\n", {"x"}),
+  EXPECT_THAT(targets_in({scan_list, "l.tsv"}, "path\tx\na b.jpg\t1 2\n", {"x"}),
               ElementsAre("int64 (2): 1 2"));
 }
 
@@ -184,7 +178,7 @@ TEST(Npy, WhatIsBrokenOrOfAnotherKindIsRefused) {
 
 std::vector<std::string> in_tar(const std::string& members,
                                 const std::vector<std::string>& fields) {
-  return targets_in(scan_tar, "a.tar", members + tar_end(), fields);
+  return targets_in({scan_tar, "a.tar"}, members + tar_end(), fields);
 }
 
 TEST(TarTargets, AreInJsonAndNpyMembers) {
@@ -234,7 +228,7 @@ std::vector<std::string> in_records(const std::vector<std::string>& features,
   for (const std::string& feature : features) {
     file += make_record(make_example({{"image", bytes_feature({"one"})}, {"x", feature}}));
   }
-  return targets_in(scan_tfrecord, "a.tfrecord", file, {field});
+  return targets_in({scan_tfrecord, "a.tfrecord"}, file, {field});
 }
 
 TEST(TfrecordTargets, AreListsOfNumbers) {
@@ -272,7 +266,7 @@ std::string in_mds(const std::string& encoding, const std::string& value, bool i
   const std::vector<MadeMdsColumn> columns = {
       {"image", "bytes", 0}, {"x", encoding, is_fixed ? static_cast<int64_t>(value.size()) : 0}};
   const std::string file = mds_shard(mds_settings(columns), {mds_sample(columns, {"one", value})});
-  return targets_in(scan_mds, "a.mds", file, {"x"})[0];
+  return targets_in({scan_mds, "a.mds"}, file, {"x"})[0];
 }
 
 TEST(MdsTargets, NumbersArraysAndText) {

@@ -14,6 +14,7 @@
 #include "tests/support/source_contents.h"
 #include "tests/support/tar_maker.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
@@ -96,12 +97,8 @@ TEST(GrowingSource, AnErrorComesFromAllThatWaitForTheWhole) {
   by_hand.fail("train-3.tar: damaged");
   EXPECT_THROW(size.get(), std::runtime_error);
   EXPECT_EQ(by_hand.source.first_samples(0), nullptr);
-  try {
-    by_hand.source.fingerprint();
-    ADD_FAILURE();
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "train-3.tar: damaged");
-  }
+  EXPECT_EQ(thrown_by<std::runtime_error>([&] { by_hand.source.fingerprint(); }),
+            "train-3.tar: damaged");
 }
 
 TEST(GrowingSource, ItsEndEndsTheMakingOfTheList) {
@@ -230,12 +227,8 @@ TEST_F(GrowingShardsTest, WhatIsWrongWithALaterShardComesWhenItIsWaitedFor) {
   const auto source = begin("train-{0..3}.tar");
   EXPECT_EQ(growing(*source).first_samples(kGrowingPerShard)->size(), 2 * kGrowingPerShard);
   server_.release();
-  try {
-    static_cast<void>(source->size());
-    ADD_FAILURE();
-  } catch (const std::runtime_error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("train-3.tar: at byte 0"));
-  }
+  EXPECT_THAT(thrown_by<std::runtime_error>([&] { static_cast<void>(source->size()); }),
+              HasSubstr("train-3.tar: at byte 0"));
   EXPECT_THROW(begin("train-{0..4}.tar"), std::runtime_error);  // at once
 }
 

@@ -16,22 +16,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-CollectedSamples scan_of_list(const std::string& name, const std::string& text,
+CollectedSamples scan_of_list(const char* name, const std::string& text,
                               const FieldChoice& fields = {}) {
-  CollectedSamples found;
-  BlobReader blob(name, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
-  scan_list(blob, fields, found);
-  return found;
+  return MemoryScan{scan_list, name}(text, fields);
 }
 
-std::string list_error(const std::string& name, const std::string& text,
-                       const FieldChoice& fields = {}) {
-  try {
-    scan_of_list(name, text, fields);
-  } catch (const BlobError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string list_error(const char* name, const std::string& text, const FieldChoice& fields = {}) {
+  return MemoryScan{scan_list, name}.error(text, fields);
 }
 
 // "PATH LABEL" for each sample.

@@ -11,17 +11,13 @@
 #include "tests/support/collected_samples.h"
 #include "tests/support/source_contents.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
 
 std::string listed_error(ListedSamples samples) {
-  try {
-    make_listed_source(std::move(samples));
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "no error";
+  return thrown_by<std::invalid_argument>([&] { make_listed_source(std::move(samples)); });
 }
 
 TEST(ListedSource, HasFilesAndBytesInTheirOrder) {

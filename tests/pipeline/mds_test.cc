@@ -17,21 +17,7 @@ namespace {
 using Sample = CollectedSamples::Sample;
 using Columns = std::vector<MadeMdsColumn>;
 
-std::vector<Sample> scan_of_mds(const std::string& file, const FieldChoice& fields = {}) {
-  BlobReader blob("blob", bytes_of(file));
-  CollectedSamples out;
-  scan_mds(blob, fields, out);
-  return out.samples;
-}
-
-std::string mds_error(const std::string& file, const FieldChoice& fields = {}) {
-  try {
-    scan_of_mds(file, fields);
-  } catch (const BlobError& error) {
-    return error.what();
-  }
-  return "no error";
-}
+const MemoryScan kMdsScan{scan_mds, "blob"};
 
 // A shard with these columns, and one sample.
 std::string shard_of_one(const Columns& columns, const std::vector<std::string>& values) {
@@ -42,9 +28,9 @@ std::string shard_of_one(const Columns& columns, const std::vector<std::string>&
 std::string found_in(const Columns& columns, const std::vector<std::string>& values,
                      const FieldChoice& fields = {}) {
   const std::string file = shard_of_one(columns, values);
-  const std::string error = mds_error(file, fields);
-  if (error != "no error") return error;
-  const Sample sample = scan_of_mds(file, fields)[0];
+  const std::string error = kMdsScan.error(file, fields);
+  if (error != "nothing was thrown") return error;
+  const Sample sample = kMdsScan(file, fields).samples[0];
   return image_of(file, sample) + " " + sample.label;
 }
 
@@ -191,7 +177,7 @@ TEST(Mds, SizesThatDoNotAddUpAreErrors) {
   const std::string good = usual_sample(1, "abc");  // 4 + 8 + 3 bytes
   const size_t second = settings_at(2) + settings.size() + good.size();
   const auto error = [&](const std::string& sample) {
-    return mds_error(mds_shard(settings, {good, sample}));
+    return kMdsScan.error(mds_shard(settings, {good, sample}));
   };
   const std::string at = "blob: at byte " + std::to_string(second) + ": sample 1 has ";
   EXPECT_EQ(error(good + "x"), at + "16 bytes, and its values and their sizes have 15");
@@ -210,9 +196,9 @@ TEST(Mds, OffsetsThatDescendOrLieOutsideAreErrors) {
   const auto with_offset = [&](size_t index, uint64_t value) {
     std::string bad = good;
     bad.replace(4 + 4 * index, 4, mds_number(value, 4));
-    return mds_error(bad);
+    return kMdsScan.error(bad);
   };
-  EXPECT_EQ(with_offset(2, first + 15 + 14), "no error");
+  EXPECT_EQ(with_offset(2, first + 15 + 14), "nothing was thrown");
   EXPECT_EQ(with_offset(0, 19),
             "blob: at byte 4: offset 19 of sample 0 is smaller than 20, where "
             "what is before it ends");
@@ -224,15 +210,15 @@ TEST(Mds, OffsetsThatDescendOrLieOutsideAreErrors) {
             "blob: at byte 16: offset " + std::to_string(good.size() + 1) +
                 " of sample 3 lies behind the file's end at byte " + std::to_string(good.size()) +
                 "; it is damaged or incomplete");
-  EXPECT_EQ(mds_error(good + "x"), "blob: at byte " + std::to_string(good.size()) +
-                                       ": the samples end here, and the file has " +
-                                       std::to_string(good.size() + 1) + " bytes");
+  EXPECT_EQ(kMdsScan.error(good + "x"), "blob: at byte " + std::to_string(good.size()) +
+                                            ": the samples end here, and the file has " +
+                                            std::to_string(good.size() + 1) + " bytes");
 }
 
 TEST(Mds, NumbersOfSamplesThatDoNotFitAreErrors) {
   const std::string good = mds_shard(mds_settings(kUsual), {usual_sample(1, "abc")});
   const auto with_samples = [&](uint64_t samples) {
-    return mds_error(mds_number(samples, 4) + good.substr(4));
+    return kMdsScan.error(mds_number(samples, 4) + good.substr(4));
   };
   const std::string size = std::to_string(good.size());
   EXPECT_EQ(with_samples(1000), "blob: at byte 0: 1000 samples do not fit a file of " + size +
@@ -240,20 +226,20 @@ TEST(Mds, NumbersOfSamplesThatDoNotFitAreErrors) {
   EXPECT_EQ(with_samples(0xffffffff), "blob: at byte 0: 4294967295 samples do not fit a file of " +
                                           size +
                                           " bytes; it is damaged, incomplete or no MDS shard");
-  EXPECT_EQ(mds_error(good.substr(0, 3)),
+  EXPECT_EQ(kMdsScan.error(good.substr(0, 3)),
             "blob: at byte 0: the number of samples of 4 bytes is needed here, and the file ends "
             "at byte 3");
-  EXPECT_EQ(mds_error(good.substr(0, 4)),
+  EXPECT_EQ(kMdsScan.error(good.substr(0, 4)),
             "blob: at byte 0: 1 samples do not fit a file of 4 bytes; it is damaged, incomplete or "
             "no MDS shard");
-  EXPECT_EQ(mds_error(mds_number(1, 4) + mds_number(12, 4)),
+  EXPECT_EQ(kMdsScan.error(mds_number(1, 4) + mds_number(12, 4)),
             "blob: at byte 0: 1 samples do not fit a file of 8 bytes; it is damaged, incomplete or "
             "no MDS shard");
 }
 
 TEST(Mds, DamagedSettingsAreErrors) {
   const auto error = [](const std::string& settings) {
-    return mds_error(mds_shard(settings, {"sample"}));
+    return kMdsScan.error(mds_shard(settings, {"sample"}));
   };
   const std::string at = "blob: at byte 12: the writer's settings ";
   EXPECT_EQ(error("{\"a\": "), at + "(6 bytes of JSON) cannot be read; the file is damaged");
@@ -289,18 +275,13 @@ TEST(Mds, DamagedSettingsAreErrors) {
 TEST(Mds, CompressedShardsAreErrors) {
   const std::string reason =
       ": at byte 0: the shard is compressed; decompress it, or write it without compression";
-  EXPECT_EQ(mds_error("\x28\xb5\x2f\xfd and more"), "blob" + reason);
+  EXPECT_EQ(kMdsScan.error("\x28\xb5\x2f\xfd and more"), "blob" + reason);
   const TempFolder folder;
   for (const char* ending : {"zstd", "gz", "br", "bz2", "snappy"}) {
     const std::string path = folder.write(std::string("shard.00000.mds.") + ending, "abcdef");
     BlobReader blob(path);
     CollectedSamples out;
-    try {
-      scan_mds(blob, {}, out);
-      ADD_FAILURE() << path;
-    } catch (const BlobError& error) {
-      EXPECT_EQ(error.what(), path + reason);
-    }
+    EXPECT_EQ(thrown_by<BlobError>([&] { scan_mds(blob, {}, out); }), path + reason);
   }
 }
 
@@ -317,12 +298,7 @@ std::vector<std::string> shards_of(const TempFolder& folder) {
 
 std::string index_error(const TempFolder& folder, const std::string& index) {
   folder.write("index.json", index);
-  try {
-    shards_of(folder);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
+  return thrown_by<std::runtime_error>([&] { shards_of(folder); });
 }
 
 TEST(MdsShards, AreThoseOfTheIndexInItsOrder) {

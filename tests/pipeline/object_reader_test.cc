@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tests/pipeline/object_reader_support.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
@@ -49,20 +50,12 @@ TEST_F(ObjectReaderTest, ReadNowWaits) {
   reader_->read_now(object_, 77, out, cancelled);
   EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes_.begin() + 77));
   fail_first({.kind = Kind::status, .status = 403, .body = "no right"});
-  try {
-    reader_->read_now(object_, 0, out, cancelled);
-    FAIL() << "it was refused";
-  } catch (const StoreError& error) {
-    EXPECT_STREQ(error.what(), "test://server/object: no right");
-  }
+  EXPECT_EQ(thrown_by<StoreError>([&] { reader_->read_now(object_, 0, out, cancelled); }),
+            "test://server/object: no right");
   cancelled = true;
   server_.set_script([](const SeenRequest&) { return Fault{.waits = true}; });
-  try {
-    reader_->read_now(object_, 0, out, cancelled);
-    FAIL() << "it has waited";
-  } catch (const StoreError& error) {
-    EXPECT_STREQ(error.what(), "test://server/object: it is no longer waited for");
-  }
+  EXPECT_EQ(thrown_by<StoreError>([&] { reader_->read_now(object_, 0, out, cancelled); }),
+            "test://server/object: it is no longer waited for");
   server_.release();
 }
 

@@ -8,6 +8,7 @@
 #include "pipeline/augment/operation_plugin.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
@@ -102,12 +103,7 @@ TEST(Operation, WhatItThrowsMakesABadRow) {
 }
 
 std::string operation_refusal(const std::string& path) {
-  try {
-    open_operation(path);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "opened";
+  return thrown_by<std::runtime_error>([&] { open_operation(path); });
 }
 
 TEST(Operation, PluginsThatAreNoneAreRefusedWithTheirPath) {

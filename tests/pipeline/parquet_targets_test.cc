@@ -50,17 +50,15 @@ MadeParquet file_of(const MadeColumn& column) {
 
 std::vector<std::string> parquet_targets_in(const MadeParquet& made,
                                             const std::string& field = "x") {
-  const std::string file = made.bytes();
-  BlobReader blob("a.parquet", {reinterpret_cast<const uint8_t*>(file.data()), file.size()});
-  CollectedSamples found;
-  try {
-    scan_parquet(blob, {"", "none", {{field, field, {}}}}, found);
-  } catch (const BlobError& error) {
-    return {error.what()};
-  }
+  const MemoryScan scan{scan_parquet, "a.parquet"};
+  const FieldChoice fields{"", "none", {{field, field, {}}}};
   std::vector<std::string> lines;
-  for (const auto& sample : found.samples) lines.push_back(text_of(sample.targets[0]));
-  return lines;
+  const std::string error = thrown_by<BlobError>([&] {
+    for (const auto& sample : scan(made.bytes(), fields).samples) {
+      lines.push_back(text_of(sample.targets[0]));
+    }
+  });
+  return error == "nothing was thrown" ? lines : std::vector{error};
 }
 
 // The error without the path and the byte.

@@ -60,24 +60,10 @@ MadeParquet hub_file(size_t rows) {
   return {.columns = {image_column(rows), path_column(rows), label_column(rows)}};
 }
 
-CollectedSamples scan_of_parquet(const std::string& file, const FieldChoice& fields = {}) {
-  BlobReader blob("x.parquet", bytes_of(file));
-  CollectedSamples found;
-  scan_parquet(blob, fields, found);
-  return found;
-}
-
-std::string parquet_error(const std::string& file, const FieldChoice& fields = {}) {
-  try {
-    scan_of_parquet(file, fields);
-  } catch (const BlobError& error) {
-    return error.what();
-  }
-  return "no error";
-}
+const MemoryScan kParquetScan{scan_parquet, "x.parquet"};
 
 std::string parquet_error(const MadeParquet& file, const FieldChoice& fields = {}) {
-  return parquet_error(file.bytes(), fields);
+  return kParquetScan.error(file.bytes(), fields);
 }
 
 void expect_images(const std::string& file, const CollectedSamples& found, size_t rows) {
@@ -96,7 +82,7 @@ TEST(Parquet, ReadsWhatTheHubHas) {
                    {"huggingface", R"({"info": {"features": {"image": {"_type": "Image"},
                      "label": {"names": ["a", "b", "c"], "_type": "ClassLabel"}}}})"}};
   const std::string file = made.bytes();
-  const CollectedSamples found = scan_of_parquet(file);
+  const CollectedSamples found = kParquetScan(file);
   expect_images(file, found, 50);
   for (size_t row = 0; row < 50; ++row) {
     EXPECT_EQ(found.samples[row].found.storage, BlobStorage::bytes);
@@ -147,7 +133,7 @@ TEST(Parquet, PagesOfAPackedColumnThatAreNotPacked) {
       column.dictionary = dictionary;
     }
     const std::string file = made.bytes();
-    expect_images(file, scan_of_parquet(file), 20);
+    expect_images(file, kParquetScan(file), 20);
   }
 }
 
@@ -155,14 +141,13 @@ TEST(Parquet, AnImageInALargePageNeedsLittleOfIt) {
   MadeColumn images;
   images.names = {"image"};
   images.codec = kMadeSnappy;
-  std::string picture;
-  for (uint32_t i = 0; i < 30000; ++i) picture += static_cast<char>(i * 2654435761u >> 24);
+  const std::string picture = patternless(30000);
   for (int row = 0; row < 60; ++row) {
     images.values.emplace_back(plain_bytes(picture + std::to_string(row)));
   }
   MadeParquet made = {.columns = {images}};
   const std::string file = made.bytes();
-  const CollectedSamples found = scan_of_parquet(file, {"", "none"});
+  const CollectedSamples found = kParquetScan(file, {"", "none"});
   ASSERT_EQ(found.samples.size(), 60u);
   int packed = 0;
   for (int row = 0; row < 60; ++row) {
@@ -178,7 +163,7 @@ TEST(Parquet, AnImageInALargePageNeedsLittleOfIt) {
 TEST(Parquet, SharesTheImagesOfADictionary) {
   MadeParquet made = hub_file(30);
   made.columns[0].dictionary = true;
-  const CollectedSamples found = scan_of_parquet(made.bytes());
+  const CollectedSamples found = kParquetScan(made.bytes());
   EXPECT_EQ(found.samples.at(2).found.offset, found.samples.at(5).found.offset);
   EXPECT_EQ(found.samples.at(2).found.offset, found.samples.at(29).found.offset);
   EXPECT_NE(found.samples.at(2).found.offset, found.samples.at(3).found.offset);
@@ -186,12 +171,8 @@ TEST(Parquet, SharesTheImagesOfADictionary) {
 
 // The label of each of three rows.
 std::vector<std::string> parquet_labels(const MadeColumn& labels, const FieldChoice& fields = {}) {
-  MadeParquet made = {.columns = {image_column(3), labels}};
-  std::vector<std::string> text;
-  for (const CollectedSamples::Sample& sample : scan_of_parquet(made.bytes(), fields).samples) {
-    text.push_back(sample.label);
-  }
-  return text;
+  const MadeParquet made = {.columns = {image_column(3), labels}};
+  return labels_of(kParquetScan(made.bytes(), fields));
 }
 
 TEST(Parquet, LabelsAreIntegersOrText) {
@@ -230,7 +211,7 @@ TEST(Parquet, ChoosesColumnsByTheirNames) {
     }
     fields.label = "none";
     const std::string file = made.bytes();
-    return image_in(file, scan_of_parquet(file, fields).samples.at(0).found);
+    return image_in(file, kParquetScan(file, fields).samples.at(0).found);
   };
   EXPECT_EQ(choose({{"id"}, {"pixels"}, {"jpg"}, {"img"}}, {}), "column 3");
   EXPECT_EQ(choose({{"id"}, {"pixels"}, {"jpg"}}, {}), "column 2");
@@ -293,13 +274,13 @@ TEST(Parquet, ClassNamesThatCannotBeReadAreLeftAlone) {
         R"({"info": {"features": {"label": {"names": ["a\u0000"]}}}})",
         R"({"info": {"features": {"other": {"names": ["a"]}}}})"}) {
     made.metadata = {{"huggingface", text}};
-    EXPECT_THAT(scan_of_parquet(made.bytes()).class_names, IsEmpty()) << text;
+    EXPECT_THAT(kParquetScan(made.bytes()).class_names, IsEmpty()) << text;
   }
   // A text is its class's name itself.
   made.metadata = {{"huggingface", R"({"info": {"features": {"label": {"names": ["a"]}}}})"}};
-  EXPECT_THAT(scan_of_parquet(made.bytes()).class_names, ElementsAre("a"));
+  EXPECT_THAT(kParquetScan(made.bytes()).class_names, ElementsAre("a"));
   made.columns[2] = image_column(2, {"label"});
-  EXPECT_THAT(scan_of_parquet(made.bytes()).class_names, IsEmpty());
+  EXPECT_THAT(kParquetScan(made.bytes()).class_names, IsEmpty());
 }
 
 TEST(Parquet, NullsAreErrorsWithTheirRow) {
@@ -327,27 +308,30 @@ TEST(Parquet, NullsAreErrorsWithTheirRow) {
 
 TEST(Parquet, EndsOfTheFile) {
   const std::string file = hub_file(3).bytes();
-  EXPECT_EQ(parquet_error("PAR1PAR1"),
+  EXPECT_EQ(kParquetScan.error("PAR1PAR1"),
             "x.parquet: at byte 0: no Parquet file is as short as 8 bytes");
-  EXPECT_EQ(parquet_error("JUNK" + file.substr(4)),
+  EXPECT_EQ(kParquetScan.error("JUNK" + file.substr(4)),
             "x.parquet: at byte 0: this is no Parquet file: it begins with JUNK instead of PAR1");
-  EXPECT_EQ(parquet_error("version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 12\n"),
-            "x.parquet: at byte 0: this is a pointer of Git LFS, not the file itself (git lfs pull "
-            "gets it)");
+  EXPECT_EQ(
+      kParquetScan.error("version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 12\n"),
+      "x.parquet: at byte 0: this is a pointer of Git LFS, not the file itself (git lfs pull "
+      "gets it)");
   const size_t half = file.size() / 2;
   EXPECT_THAT(
-      parquet_error(file.substr(0, half)),
+      kParquetScan.error(file.substr(0, half)),
       AllOf(HasSubstr("x.parquet: at byte " + std::to_string(half - 4) + ": the file ends with "),
             HasSubstr(" instead of PAR1: a part of it is missing")));
-  EXPECT_EQ(parquet_error(file.substr(0, file.size() - 4) + "PARE"),
+  EXPECT_EQ(kParquetScan.error(file.substr(0, file.size() - 4) + "PARE"),
             "x.parquet: at byte " + std::to_string(file.size() - 4) +
                 ": the footer is encrypted (PARE), and encrypted files are not read");
-  EXPECT_EQ(parquet_error(std::string("PAR1\x01\x00\x00\x00PAR1", 12)),
+  EXPECT_EQ(kParquetScan.error(std::string("PAR1\x01\x00\x00\x00PAR1", 12)),
             "x.parquet: at byte 4: the footer has 1 bytes, and only 0 are before this");
 }
 
 TEST(Parquet, FootersThatAreNotThrift) {
-  const auto footer = [](std::string_view bytes) { return parquet_error(parquet_around(bytes)); };
+  const auto footer = [](std::string_view bytes) {
+    return kParquetScan.error(parquet_around(bytes));
+  };
   using namespace std::string_view_literals;
   EXPECT_EQ(footer(""), "x.parquet: at byte 4: the footer ends inside a field");
   EXPECT_EQ(footer("\x29"sv), "x.parquet: at byte 5: the footer ends inside a field");

@@ -12,6 +12,7 @@
 #include "pipeline/files/digest.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
@@ -185,12 +186,9 @@ TEST_F(QuarantineTest, MoreThanTheBudgetEndsTheFeedForAllDevices) {
       EXPECT_THAT(message, HasSubstr(file_));
       for (const int device : {0, 1}) {
         for (int i = 0; i < 2; ++i) {
-          try {
-            feed.loader().next(device, feed.stream(device));
-            FAIL() << "no error on device " << device;
-          } catch (const std::runtime_error& error) {
-            EXPECT_EQ(error.what(), message);
-          }
+          EXPECT_EQ(thrown_by<std::runtime_error>(
+                        [&] { feed.loader().next(device, feed.stream(device)); }),
+                    message);
         }
       }
     }
@@ -214,12 +212,7 @@ TEST_F(QuarantineTest, OnBadSampleFailEndsWithTheFirst) {
     options.batch_size = 3;  // sample 3 is in the second batch: the first is delivered
     Feed feed(*source_, crop_spec(), options);
     EXPECT_EQ(feed.take(1).size(), 1u);
-    try {
-      feed.take(1);
-      FAIL();
-    } catch (const std::runtime_error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("fake/3 (empty"));
-    }
+    EXPECT_THAT(thrown_by<std::runtime_error>([&] { feed.take(1); }), HasSubstr("fake/3 (empty"));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "pipeline/receipt/diff.h"
 #include "tests/pipeline/receipt_support.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
@@ -112,12 +113,8 @@ TEST_F(ReceiptDiffTest, ComparesWhatBothHave) {
 
 TEST_F(ReceiptDiffTest, SaysWhichReceiptCannotBeRead) {
   run("a", {});
-  try {
-    receipt_diff(path("a"), path("none"));
-    FAIL();
-  } catch (const std::runtime_error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("none"));
-  }
+  EXPECT_THAT(thrown_by<std::runtime_error>([&] { receipt_diff(path("a"), path("none")); }),
+              HasSubstr("none"));
   std::filesystem::resize_file(path("a") + "/receipt_steps.bin", 40);
   EXPECT_THROW(receipt_diff(path("a"), path("a")), std::runtime_error);
 }

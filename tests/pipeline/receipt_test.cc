@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/pipeline/receipt_support.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
@@ -98,17 +99,12 @@ TEST_F(ReceiptTest, WhatCameAfterTheCheckpointIsForgotten) {
 TEST_F(ReceiptTest, RefusesToGoOnFromAnotherRun) {
   run("a", {.steps = 5});
   const auto message = [&](const Delivery& other) {
-    try {
-      run("a", other);
-    } catch (const std::runtime_error& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
+    return thrown_by<std::runtime_error>([&] { run("a", other); });
   };
   EXPECT_THAT(message({.seed = 99, .first_step = 3}), HasSubstr("of another run"));
   EXPECT_THAT(message({.batch = 4, .first_step = 3}), HasSubstr("of another run"));
   EXPECT_THAT(message({.first_step = 8}), HasSubstr("has steps 0 to 5"));
-  EXPECT_EQ(message({.first_step = 5}), "accepted");
+  EXPECT_EQ(message({.first_step = 5}), "nothing was thrown");
 }
 
 TEST_F(ReceiptTest, WithoutAReceiptAPartBegins) {

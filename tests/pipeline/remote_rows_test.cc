@@ -22,6 +22,7 @@
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
@@ -360,12 +361,8 @@ TEST(RemoteRows, AProblemOfTheCarriersReachesTheConsumer) {
   Feed feed(*source, crop_spec(), with_remote(remote_options(0)));
   feed.loader().remote_rows()->fail("worker 3 has stoker 0.0.9, here is 0.1.0");
   for (int i = 0; i < 2; ++i) {
-    try {
-      feed.all();
-      FAIL();
-    } catch (const std::runtime_error& error) {
-      EXPECT_STREQ(error.what(), "worker 3 has stoker 0.0.9, here is 0.1.0");
-    }
+    EXPECT_EQ(thrown_by<std::runtime_error>([&] { feed.all(); }),
+              "worker 3 has stoker 0.0.9, here is 0.1.0");
   }
 }
 

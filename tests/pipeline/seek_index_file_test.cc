@@ -8,6 +8,7 @@
 #include "pipeline/seek_index/file.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
@@ -144,12 +145,8 @@ TEST_F(SeekIndexFileTest, ADamagedOneIsWarnedOfOnceAndAMissingOneIsAnError) {
   EXPECT_EQ(rows(fast(damaged), stats), plain);
   EXPECT_EQ(std::count(warnings_.begin(), warnings_.end(), '\n'), 1) << warnings_;
   EXPECT_THAT(warnings_, HasSubstr(damaged));
-  try {
-    Feed feed(*source_, crop_spec(), fast(path_));
-    FAIL() << "no error";
-  } catch (const std::runtime_error& error) {
-    EXPECT_THAT(error.what(), HasSubstr(path_ + ": no such file"));
-  }
+  EXPECT_THAT(thrown_by<std::runtime_error>([&] { Feed feed(*source_, crop_spec(), fast(path_)); }),
+              HasSubstr(path_ + ": no such file"));
 }
 
 TEST_F(SeekIndexFileTest, ItsMemoryIsPlanned) {
@@ -165,12 +162,8 @@ TEST_F(SeekIndexFileTest, WhereNothingCanBeWrittenIsOneError) {
   const std::string file = folder_.write("file");
   for (const std::string& path :
        {file + "/indexes.bin", std::string("/dev/full"), folder_.path()}) {
-    try {
-      SeekIndexWriter writer(path);
-      ADD_FAILURE() << path;
-    } catch (const std::runtime_error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("cannot write " + path + ": "));
-    }
+    EXPECT_THAT(thrown_by<std::runtime_error>([&] { SeekIndexWriter writer(path); }),
+                HasSubstr("cannot write " + path + ": "));
   }
 }
 

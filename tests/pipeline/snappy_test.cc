@@ -17,13 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string noise_bytes(size_t bytes, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::string text(bytes, '\0');
-  for (char& c : text) c = static_cast<char>(random());
-  return text;
-}
-
 // Returns what comes out, or "error: ...".
 std::string unpacked(BlobStorage storage, std::string_view packed, size_t length) {
   // Exactly as large as they are, so that AddressSanitizer sees what is read beside them.
@@ -62,7 +55,7 @@ std::vector<SnappyPart> check_ranges(const SnappyMaker& maker, size_t step) {
 TEST(Snappy, EveryKindOfElement) {
   SnappyMaker maker;
   for (const size_t length : {1, 60, 61, 256, 257, 65536, 65537, 1 << 17}) {
-    maker.literal(noise_bytes(length, static_cast<uint32_t>(length)));
+    maker.literal(patternless(length, static_cast<uint32_t>(length)));
   }
   for (const size_t back : {1, 2, 3, 7, 8, 63, 64, 2047, 2048, 65535, 65536, 200000}) {
     for (const size_t length : {1, 3, 4, 5, 11, 12, 33, 64}) maker.copy(back, length);
@@ -85,7 +78,7 @@ TEST(Snappy, BeginsAtAPieceThatWasPackedByItself) {
   std::string text;
   // Noise with words in it that come again, as in pictures with metadata.
   for (uint32_t i = 0; i < 100; ++i)
-    text += noise_bytes(5000, i) + "these words are in every image";
+    text += patternless(5000, i) + "these words are in every image";
   maker.pack(text, 65536);
   const std::vector<SnappyPart> places = check_ranges(maker, 5030);
   int64_t largest = 0;
@@ -96,11 +89,11 @@ TEST(Snappy, BeginsAtAPieceThatWasPackedByItself) {
 
 TEST(Snappy, GoesBackAsFarAsTheCopiesReach) {
   SnappyMaker maker;
-  maker.literal(noise_bytes(3000, 1));
-  maker.literal(noise_bytes(3000, 2));
-  maker.literal(noise_bytes(3000, 3));
+  maker.literal(patternless(3000, 1));
+  maker.literal(patternless(3000, 2));
+  maker.literal(patternless(3000, 3));
   maker.copy(5000, 64);  // from the second literal
-  maker.literal(noise_bytes(3000, 4));
+  maker.literal(patternless(3000, 4));
   std::vector<SnappyRange> range = {{9000, 9070}};
   std::vector<SnappyPart> places = find_in_snappy(bytes_of(maker.elements()), range);
   ASSERT_EQ(places.size(), 1u);
@@ -114,7 +107,7 @@ TEST(Snappy, GoesBackAsFarAsTheCopiesReach) {
   EXPECT_EQ(from_place(maker.elements(), places[0], range[0]), maker.text().substr(10000, 1000));
 
   maker.copy(maker.text().size(), 4);  // from the very first byte: nothing before it stays
-  maker.literal(noise_bytes(3000, 5));
+  maker.literal(patternless(3000, 5));
   const auto size = static_cast<int64_t>(maker.text().size());
   range = {{8990, 9010}, {size - 3002, size - 1}};
   places = find_in_snappy(bytes_of(maker.elements()), range);
@@ -128,10 +121,10 @@ TEST(Snappy, AnyRangeOfAnyStream) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     SnappyMaker maker;
-    maker.literal(noise_bytes(1 + random() % 3000, seed));
+    maker.literal(patternless(1 + random() % 3000, seed));
     for (uint32_t i = 0; i < 60; ++i) {
       if (random() % 3 == 0) {
-        maker.literal(noise_bytes(1 + random() % (seed % 2 == 0 ? 80 : 4000), i));
+        maker.literal(patternless(1 + random() % (seed % 2 == 0 ? 80 : 4000), i));
       } else {
         const size_t most = seed % 3 == 0 ? maker.text().size() : 500;
         maker.copy(1 + random() % std::min(most, maker.text().size()), 1 + random() % 64);
@@ -183,7 +176,7 @@ TEST(Snappy, BrokenStreamsAreRefused) {
             "error: at byte 3 of Snappy's: a copy from 0 bytes back, and there are 2");
   // Every stream that ends too early.
   SnappyMaker maker;
-  maker.pack(noise_bytes(300, 1) + std::string(300, 'x') + noise_bytes(300, 2), 65536);
+  maker.pack(patternless(300, 1) + std::string(300, 'x') + patternless(300, 2), 65536);
   for (size_t bytes = 0; bytes < maker.elements().size(); ++bytes) {
     EXPECT_THAT(error_of(maker.elements().substr(0, bytes), maker.text().size()),
                 HasSubstr("error: "));
@@ -200,7 +193,7 @@ TEST(Unpack, ZstandardUpToWhereItIsNeeded) {
   EXPECT_TRUE(can_unpack(BlobStorage::snappy));
   EXPECT_FALSE(can_unpack(BlobStorage::bytes));
   EXPECT_EQ(can_unpack(BlobStorage::zstd), has_zstd());
-  const std::string text = noise_bytes(3'000'000, 1);
+  const std::string text = patternless(3'000'000, 1);
   const std::string frame = pack_zstd(text);
   if (!has_zstd()) {
     EXPECT_EQ(unpacked(BlobStorage::zstd, frame, 10),

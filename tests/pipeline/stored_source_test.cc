@@ -17,6 +17,7 @@
 #include "tests/support/source_contents.h"
 #include "tests/support/tar_maker.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
@@ -307,12 +308,7 @@ TEST_F(StoredSourceTest, ViewsShowWhatIsInTheStore) {
 
 TEST_F(StoredSourceTest, WhatIsMissingIsNamed) {
   const auto error_of = [](const std::string& path) -> std::string {
-    try {
-      open(path);
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "no error";
+    return thrown_by<std::exception>([&] { open(path); });
   };
   EXPECT_EQ(error_of(address("train-{1..4}.tar")),
             address("train-3.tar") + ": no such file; 2 of 4 are missing");

@@ -25,12 +25,7 @@ std::string number_text(int64_t number) { return std::to_string(number); }
 
 std::string scan_text(BlobReader& blob, const FieldChoice& fields) {
   CollectedSamples found;
-  std::string text;
-  try {
-    scan_tar(blob, fields, found);
-  } catch (const BlobError& error) {
-    text = error.what();
-  }
+  std::string text = thrown_by<BlobError>([&] { scan_tar(blob, fields, found); });
   for (const auto& sample : found.samples) {
     text += "\n" + sample.name + " " + sample.label + " " + number_text(sample.found.offset) + "+" +
             number_text(sample.found.length);

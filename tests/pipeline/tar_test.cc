@@ -17,21 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-CollectedSamples scan_of_tar(const std::string& tar, const FieldChoice& fields = {}) {
-  CollectedSamples found;
-  BlobReader blob("a.tar", {reinterpret_cast<const uint8_t*>(tar.data()), tar.size()});
-  scan_tar(blob, fields, found);
-  return found;
-}
-
-std::string tar_error(const std::string& tar, const FieldChoice& fields = {}) {
-  try {
-    scan_of_tar(tar, fields);
-  } catch (const BlobError& error) {
-    return error.what();
-  }
-  return "no error";
-}
+const MemoryScan kTarScan{scan_tar, "a.tar"};
 
 // "NAME LABEL OFFSET+LENGTH" for each sample.
 std::vector<std::string> tar_lines(const CollectedSamples& found) {
@@ -44,16 +30,14 @@ std::vector<std::string> tar_lines(const CollectedSamples& found) {
 }
 
 std::vector<std::string> tar_labels(const std::string& tar, const std::string& label) {
-  std::vector<std::string> labels;
-  for (const auto& sample : scan_of_tar(tar, {"", label}).samples) labels.push_back(sample.label);
-  return labels;
+  return labels_of(kTarScan(tar, {"", label}));
 }
 
 TEST(Tar, MembersOfOneKeyAreASampleInAnyOrder) {
   const std::string tar = tar_member("a.cls", "3\n") + tar_member("a.jpg", "image") +
                           tar_member("b.PNG", std::string(513, 'i')) + tar_member("b.json", "{}") +
                           tar_member("b.cls", " cat ") + tar_end();
-  const CollectedSamples found = scan_of_tar(tar);
+  const CollectedSamples found = kTarScan(tar);
   EXPECT_THAT(tar_lines(found), ElementsAre("a.jpg 3 1536+5", "b.PNG text cat 2560+513"));
   EXPECT_THAT(found.left_out, IsEmpty());
   EXPECT_EQ(found.samples[0].found.storage, BlobStorage::bytes);
@@ -62,16 +46,15 @@ TEST(Tar, MembersOfOneKeyAreASampleInAnyOrder) {
 TEST(Tar, AKeyEndsAtTheFirstDotOfTheBaseName) {
   const std::string tar = tar_member("./v1.0/a.left.jpg", "l") + tar_member("v1.0/a.cls", "1") +
                           tar_member("v1.0/a.right.JPG", "r") + tar_end();
-  EXPECT_THAT(tar_lines(scan_of_tar(tar, {"left.jpg", ""})),
-              ElementsAre("v1.0/a.left.jpg 1 512+1"));
-  EXPECT_THAT(tar_lines(scan_of_tar(tar, {"Right.jpg", ""})),
+  EXPECT_THAT(tar_lines(kTarScan(tar, {"left.jpg", ""})), ElementsAre("v1.0/a.left.jpg 1 512+1"));
+  EXPECT_THAT(tar_lines(kTarScan(tar, {"Right.jpg", ""})),
               ElementsAre("v1.0/a.right.JPG 1 2560+1"));
 }
 
 TEST(Tar, ADotAtTheStartIsDroppedWithItsSlashes) {
   const std::string tar = tar_member("././/a.jpg", "x") + tar_member(".//", "") +
                           tar_member(".//./n//b.jpg", "x") + tar_end();
-  EXPECT_THAT(tar_lines(scan_of_tar(tar, {"", "none"})),
+  EXPECT_THAT(tar_lines(kTarScan(tar, {"", "none"})),
               ElementsAre("a.jpg none 512+1", "n//b.jpg none 2048+1"));
 }
 
@@ -81,7 +64,7 @@ TEST(Tar, EveryUsualExtensionIsAnImage) {
                                 "avif", "gif", "jp2", "pbm", "JPEG"}) {
     tar += tar_member(std::string(extension) + "." + extension, "x");
   }
-  EXPECT_EQ(scan_of_tar(tar + tar_end(), {"", "none"}).samples.size(), 14u);
+  EXPECT_EQ(kTarScan(tar + tar_end(), {"", "none"}).samples.size(), 14u);
 }
 
 TEST(Tar, LabelsOfEachKind) {
@@ -101,7 +84,7 @@ TEST(Tar, LabelsOfEachKind) {
 TEST(Tar, ByItselfTheFolderIsTheLabelWhereTheFirstSampleHasNoCls) {
   const std::string tar = tar_member("n1/x.cls", "1") + tar_member("n1/a.jpg", "x") +
                           tar_member("n2/b.jpg", "x") + tar_member("n2/b.cls", "1") + tar_end();
-  const CollectedSamples found = scan_of_tar(tar);
+  const CollectedSamples found = kTarScan(tar);
   EXPECT_EQ(found.samples.at(0).label, "text n1");
   EXPECT_EQ(found.samples.at(1).label, "text n2");
   EXPECT_THAT(found.left_out, ElementsAre("a key without an image: n1/x"));
@@ -116,7 +99,7 @@ TEST(Tar, WhatIsNoSampleIsPassedOverOrLeftOut) {
                           tar_member("a/soft.jpg", "", '2') + tar_member("a/pipe.jpg", "", '6') +
                           tar_member("a/2.json", "{}") + tar_member("a/3.jpg", "x", '7') +
                           tar_member("a/3.cls", "2") + tar_end();
-  const CollectedSamples found = scan_of_tar(tar);
+  const CollectedSamples found = kTarScan(tar);
   EXPECT_THAT(tar_lines(found), ElementsAre("a/1.jpg 1 4096+1", "a/3.jpg 2 10752+1"));
   EXPECT_THAT(found.left_out, ElementsAre("a name without an extension: a/README",
                                           "a link: a/hard.jpg", "a link: a/soft.jpg",
@@ -129,7 +112,7 @@ TEST(Tar, AHardLinkHasNoDataWhateverItsSize) {
   link.type = '1';
   link.size = 100000;
   const std::string tar = tar_header(link) + tar_member("a.jpg", "x") + tar_end();
-  EXPECT_THAT(tar_lines(scan_of_tar(tar, {"", "none"})), ElementsAre("a.jpg none 1024+1"));
+  EXPECT_THAT(tar_lines(kTarScan(tar, {"", "none"})), ElementsAre("a.jpg none 1024+1"));
 }
 
 TEST(Tar, LongNamesOfUstarGnuAndPax) {
@@ -138,10 +121,10 @@ TEST(Tar, LongNamesOfUstarGnuAndPax) {
   TarHeader header;
   header.name = base;
   header.prefix = folder;
-  EXPECT_EQ(scan_of_tar(tar_header(header) + tar_end(), {"", "none"}).samples.at(0).name, name);
+  EXPECT_EQ(kTarScan(tar_header(header) + tar_end(), {"", "none"}).samples.at(0).name, name);
   // GNU has times where POSIX has the prefix.
   header.magic = std::string("ustar  \0", 8);
-  EXPECT_EQ(scan_of_tar(tar_header(header) + tar_end(), {"", "none"}).samples.at(0).name, base);
+  EXPECT_EQ(kTarScan(tar_header(header) + tar_end(), {"", "none"}).samples.at(0).name, base);
 
   const std::string cut = tar_member(name.substr(0, 100), "x");
   const std::string gnu = tar_long_name(name) + cut;
@@ -150,10 +133,10 @@ TEST(Tar, LongNamesOfUstarGnuAndPax) {
   const std::string global = pax_header(pax_record("path", "of all"), 'g');
   const std::string link = tar_member("././@LongLink", std::string(200, 'l'), 'K');
   CollectedSamples found =
-      scan_of_tar(global + gnu + tar_member("b.jpg", "y") + tar_end(), {"", "none"});
+      kTarScan(global + gnu + tar_member("b.jpg", "y") + tar_end(), {"", "none"});
   EXPECT_THAT(tar_lines(found), ElementsAre(name + " none 2560+1", "b.jpg none 3584+1"));
   EXPECT_THAT(found.left_out, IsEmpty());
-  found = scan_of_tar(pax + link + tar_member("b.jpg", "", '2') + tar_end(), {"", "none"});
+  found = kTarScan(pax + link + tar_member("b.jpg", "", '2') + tar_end(), {"", "none"});
   EXPECT_THAT(tar_lines(found), ElementsAre(name + " none 1536+1"));
   EXPECT_THAT(found.left_out, ElementsAre("a link: b.jpg"));
 }
@@ -176,38 +159,14 @@ TEST(Tar, SizesOfEachForm) {
   for (const std::string& size :
        {std::string("       1130 "), std::string("000000001130"), binary}) {
     header.size_field = size;
-    EXPECT_THAT(tar_lines(scan_of_tar(tar_header(header) + data, {"", "none"})),
+    EXPECT_THAT(tar_lines(kTarScan(tar_header(header) + data, {"", "none"})),
                 ElementsAre("a.jpg none 512+600"));
   }
   // PAX's value goes before the field, which then may hold anything.
   header.size_field = "nothing here";
-  EXPECT_THAT(tar_lines(scan_of_tar(
-                  pax_header(pax_record("size", "600")) + tar_header(header) + data, {"", "none"})),
+  EXPECT_THAT(tar_lines(kTarScan(pax_header(pax_record("size", "600")) + tar_header(header) + data,
+                                 {"", "none"})),
               ElementsAre("a.jpg none 1536+600"));
-}
-
-TEST(Tar, AShardWithoutSamplesIsNoError) {
-  EXPECT_THAT(scan_of_tar(tar_end()).samples, IsEmpty());
-  EXPECT_THAT(scan_of_tar(tar_member("a/", "", '5') + tar_end() + tar_end()).samples, IsEmpty());
-}
-
-TEST(Tar, AFileIsReadAsMemoryIs) {
-  std::string tar;
-  for (int i = 0; i < 60; ++i) {
-    const std::string key = "n" + std::to_string(i % 3) + "/" + std::to_string(i);
-    const std::string image =
-        tar_member(key + ".jpg", std::string(97 * size_t(i) * size_t(i), 'x'));
-    const std::string label =
-        tar_member(key + ".cls", std::to_string(i) + std::string(40 * size_t(i), ' '));
-    tar += i % 2 ? image + label : label + image;
-  }
-  tar += tar_end();
-  const TempFolder folder;
-  BlobReader blob(folder.write("a.tar", tar));
-  CollectedSamples found;
-  scan_tar(blob, {}, found);
-  EXPECT_EQ(tar_lines(found), tar_lines(scan_of_tar(tar)));
-  EXPECT_EQ(found.samples.size(), 60u);
 }
 
 TEST(Tar, ImagesAreNotRead) {
@@ -225,7 +184,7 @@ TEST(Tar, ImagesAreNotRead) {
 }
 
 TEST(TarErrors, WhatIsNoTar) {
-  const auto packed = [](const std::string& start) { return tar_error(start + tar_end()); };
+  const auto packed = [](const std::string& start) { return kTarScan.error(start + tar_end()); };
   EXPECT_EQ(packed("\x1f\x8b"),
             "a.tar: at byte 0: compressed with gzip: unpack it; only plain tar can be read at "
             "random");
@@ -244,14 +203,14 @@ TEST(TarErrors, DamagedHeaders) {
   const std::string first = tar_member("a.jpg", "x");
   std::string tar = first + tar_member("b\n.jpg", "x") + tar_end();
   tar[1024 + 100] ^= 1;
-  EXPECT_EQ(tar_error(tar, {"", "none"}),
+  EXPECT_EQ(kTarScan.error(tar, {"", "none"}),
             "a.tar: at byte 1024: the header is damaged: that of 'b\\x0a.jpg' has the checksum "
             "2313, and its bytes give 2314");
   const auto with_size = [&](const std::string& size) {
     TarHeader header;
     header.name = "b.jpg";
     header.size_field = size;
-    return tar_error(first + tar_header(header) + tar_end(), {"", "none"});
+    return kTarScan.error(first + tar_header(header) + tar_end(), {"", "none"});
   };
   EXPECT_EQ(with_size("00000000009 "),
             "a.tar: at byte 1024: the size of 'b.jpg' is '00000000009 ', and no octal number");
@@ -278,21 +237,21 @@ TEST(TarErrors, TheEnd) {
       "the file ends without the two blocks of zeros that end a tar: it is probably half "
       "downloaded";
   const FieldChoice none = {"", "none"};
-  EXPECT_EQ(tar_error(member, none), "a.tar: at byte 1024: " + cut);
-  EXPECT_EQ(tar_error(member + std::string(512, '\0'), none), "a.tar: at byte 1024: " + cut);
-  EXPECT_EQ(tar_error(member + std::string(1023, '\0'), none), "a.tar: at byte 1024: " + cut);
-  EXPECT_EQ(tar_error(member.substr(0, 300), none), "a.tar: at byte 0: " + cut);
-  EXPECT_EQ(tar_error(member.substr(0, 1000), none), "a.tar: at byte 513: " + cut);
-  EXPECT_EQ(tar_error(member + std::string(512, '\0') + member, none),
+  EXPECT_EQ(kTarScan.error(member, none), "a.tar: at byte 1024: " + cut);
+  EXPECT_EQ(kTarScan.error(member + std::string(512, '\0'), none), "a.tar: at byte 1024: " + cut);
+  EXPECT_EQ(kTarScan.error(member + std::string(1023, '\0'), none), "a.tar: at byte 1024: " + cut);
+  EXPECT_EQ(kTarScan.error(member.substr(0, 300), none), "a.tar: at byte 0: " + cut);
+  EXPECT_EQ(kTarScan.error(member.substr(0, 1000), none), "a.tar: at byte 513: " + cut);
+  EXPECT_EQ(kTarScan.error(member + std::string(512, '\0') + member, none),
             "a.tar: at byte 1536: data after the zeros at byte 1024 that end the tar; files that "
             "were joined must be unpacked and packed again");
   const std::string far = member + std::string(200000, '\0') + "x";
-  EXPECT_THAT(tar_error(far, none), StartsWith("a.tar: at byte 201024: data after the zeros"));
+  EXPECT_THAT(kTarScan.error(far, none), StartsWith("a.tar: at byte 201024: data after the zeros"));
 }
 
 TEST(TarErrors, ExtendedHeaders) {
   const auto error = [](const std::string& before) {
-    return tar_error(before + tar_member("a.jpg", "x") + tar_end(), {"", "none"});
+    return kTarScan.error(before + tar_member("a.jpg", "x") + tar_end(), {"", "none"});
   };
   const std::string length = "a record of an extended header has a wrong length";
   EXPECT_EQ(error(pax_header("9 path=b\nx")), "a.tar: at byte 521: " + length);
@@ -313,7 +272,7 @@ TEST(TarErrors, ExtendedHeaders) {
             "a.tar: at byte 0: a size that is no number: '9223372036854775808'");
   EXPECT_EQ(error(tar_long_name(std::string((1 << 20), 'x'))),
             "a.tar: at byte 0: an extended header of 1048577 bytes; at most 1048576");
-  EXPECT_EQ(tar_error(tar_long_name("b.jpg") + tar_end()),
+  EXPECT_EQ(kTarScan.error(tar_long_name("b.jpg") + tar_end()),
             "a.tar: at byte 1024: an extended header at the end, and no member after it");
 }
 
@@ -321,15 +280,16 @@ TEST(TarErrors, SparseFiles) {
   const std::string sparse =
       "'a.jpg' is a sparse file, whose bytes do not lie in one piece: make the tar without "
       "`tar --sparse`";
-  EXPECT_EQ(tar_error(tar_member("a.jpg", "x", 'S') + tar_end()), "a.tar: at byte 0: " + sparse);
-  EXPECT_EQ(tar_error(pax_header(pax_record("GNU.sparse.major", "1")) + tar_member("a.jpg", "x") +
-                      tar_end()),
+  EXPECT_EQ(kTarScan.error(tar_member("a.jpg", "x", 'S') + tar_end()),
+            "a.tar: at byte 0: " + sparse);
+  EXPECT_EQ(kTarScan.error(pax_header(pax_record("GNU.sparse.major", "1")) +
+                           tar_member("a.jpg", "x") + tar_end()),
             "a.tar: at byte 1024: " + sparse);
 }
 
 TEST(TarErrors, NamesThatLeaveTheFolder) {
   const auto error = [](const std::string& name) {
-    return tar_error(tar_member(name, "x") + tar_end(), {"", "none"});
+    return kTarScan.error(tar_member(name, "x") + tar_end(), {"", "none"});
   };
   EXPECT_EQ(error("/a.jpg"), "a.tar: at byte 0: an absolute name: '/a.jpg'");
   EXPECT_EQ(error("a/../b.jpg"), "a.tar: at byte 0: a name that leaves its folder: 'a/../b.jpg'");
@@ -345,7 +305,7 @@ TEST(TarErrors, KeysThatOccurTwice) {
   const std::string tar = tar_member("a.jpg", "x") + tar_member("b.jpg", "x") +
                           tar_member("b.cls", "1") + tar_member("c.jpg", "x") +
                           tar_member("b.txt", "1") + tar_member("a.cls", "1") + tar_end();
-  EXPECT_EQ(tar_error(tar, {"", "none"}),
+  EXPECT_EQ(kTarScan.error(tar, {"", "none"}),
             "a.tar: at byte 4096: the key of 'b.txt' is already at byte 1024: the members of a "
             "sample must follow each other, and a key must not occur twice");
 }
@@ -353,33 +313,33 @@ TEST(TarErrors, KeysThatOccurTwice) {
 TEST(TarErrors, OfManyKeysThatOccurTwiceTheFirstIsNamed) {
   std::string tar;
   for (int i = 0; i < 40; ++i) tar += tar_member(std::to_string(i % 20) + ".jpg", "x");
-  EXPECT_THAT(tar_error(tar + tar_end(), {"", "none"}),
+  EXPECT_THAT(kTarScan.error(tar + tar_end(), {"", "none"}),
               StartsWith("a.tar: at byte 20480: the key of '0.jpg' is already at byte 0: "));
 }
 
 TEST(TarErrors, LongNamesAreCut) {
   const std::string name = "/" + std::string(1000, 'a') + "/" + std::string(99, 'b');
-  EXPECT_EQ(tar_error(tar_long_name(name) + tar_member("x", "x") + tar_end()),
+  EXPECT_EQ(kTarScan.error(tar_long_name(name) + tar_member("x", "x") + tar_end()),
             "a.tar: at byte 2048: an absolute name: '/" + std::string(299, 'a') + ".../" +
                 std::string(99, 'b') + "'");
 }
 
 TEST(TarErrors, TwoPartsOfOneKindInAKey) {
-  EXPECT_EQ(tar_error(tar_member("a.jpg", "x") + tar_member("a.png", "x") + tar_end()),
+  EXPECT_EQ(kTarScan.error(tar_member("a.jpg", "x") + tar_member("a.png", "x") + tar_end()),
             "a.tar: at byte 1024: 'a.jpg' and 'a.png' are two images of one key: say which with "
             "`image_from`");
-  EXPECT_EQ(
-      tar_error(tar_member("a.jpg", "x") + tar_member("./a.JPG", "x") + tar_end(), {"jpg", ""}),
-      "a.tar: at byte 1024: 'a.jpg' and 'a.JPG' are one key's, and have one extension");
-  EXPECT_EQ(tar_error(tar_member("a.cls", "1") + tar_member("a.cls", "2") + tar_end()),
+  EXPECT_EQ(kTarScan.error(tar_member("a.jpg", "x") + tar_member("./a.JPG", "x") + tar_end(),
+                           {"jpg", ""}),
+            "a.tar: at byte 1024: 'a.jpg' and 'a.JPG' are one key's, and have one extension");
+  EXPECT_EQ(kTarScan.error(tar_member("a.cls", "1") + tar_member("a.cls", "2") + tar_end()),
             "a.tar: at byte 1024: 'a.cls' and 'a.cls' are one key's, and have one extension");
 }
 
 TEST(TarErrors, NoImage) {
-  EXPECT_EQ(tar_error(tar_member("a.jpx", "x") + tar_member("a.cls", "1") + tar_end()),
+  EXPECT_EQ(kTarScan.error(tar_member("a.jpx", "x") + tar_member("a.cls", "1") + tar_end()),
             "a.tar: at byte 0: no key has an image (jpg, jpeg, png, webp, bmp, tif, tiff); the "
             "first key has '.jpx', '.cls': say which is the image with `image_from`, an extension");
-  EXPECT_EQ(tar_error(tar_member("a.jpg", "x") + tar_end(), {"png", ""}),
+  EXPECT_EQ(kTarScan.error(tar_member("a.jpg", "x") + tar_end(), {"png", ""}),
             "a.tar: at byte 0: no key has an image ('png'); the first key has '.jpg': say which "
             "is the image with `image_from`, an extension");
 }
@@ -388,11 +348,11 @@ TEST(TarErrors, ChoiceOfTheLabel) {
   const std::string tar =
       tar_member("x.cls", "1") + tar_member("a.jpg", "x") + tar_member("a.json", "{}") + tar_end();
   const std::string choices = "`label_from` takes cls, txt, json:FIELD, folder or none";
-  EXPECT_EQ(tar_error(tar, {"", "class"}),
+  EXPECT_EQ(kTarScan.error(tar, {"", "class"}),
             "a.tar: at byte 0: a tar has no label field 'class': " + choices);
-  EXPECT_EQ(tar_error(tar, {"", "json:"}),
+  EXPECT_EQ(kTarScan.error(tar, {"", "json:"}),
             "a.tar: at byte 0: a tar has no label field 'json:': " + choices);
-  EXPECT_EQ(tar_error(tar),
+  EXPECT_EQ(kTarScan.error(tar),
             "a.tar: at byte 1024: the first sample, 'a.jpg', has no .cls and is in no folder; it "
             "has '.jpg', '.json': say what the label is with `label_from`: cls, txt, json:FIELD, "
             "folder or none");
@@ -401,20 +361,20 @@ TEST(TarErrors, ChoiceOfTheLabel) {
 TEST(TarErrors, MissingLabels) {
   const std::string tar = tar_member("n/a.jpg", "x") + tar_member("n/a.cls", "1") +
                           tar_member("b.jpg", "x") + tar_end();
-  EXPECT_EQ(tar_error(tar), "a.tar: at byte 2048: 'b.jpg' has no label: its key has no .cls");
-  EXPECT_EQ(tar_error(tar, {"", "folder"}),
+  EXPECT_EQ(kTarScan.error(tar), "a.tar: at byte 2048: 'b.jpg' has no label: its key has no .cls");
+  EXPECT_EQ(kTarScan.error(tar, {"", "folder"}),
             "a.tar: at byte 2048: 'b.jpg' has no label: it is in no folder");
-  EXPECT_EQ(tar_error(tar, {"", "txt"}),
+  EXPECT_EQ(kTarScan.error(tar, {"", "txt"}),
             "a.tar: at byte 0: 'n/a.jpg' has no label: its key has no .txt");
-  EXPECT_EQ(tar_error(tar, {"", "json:x"}),
+  EXPECT_EQ(kTarScan.error(tar, {"", "json:x"}),
             "a.tar: at byte 0: 'n/a.jpg' has no label: its key has no .json");
 }
 
 TEST(TarErrors, Labels) {
   const auto error = [](const std::string& extension, const std::string& content,
                         const std::string& label) {
-    return tar_error(tar_member("a.jpg", "x") + tar_member("a." + extension, content) + tar_end(),
-                     {"", label});
+    return kTarScan.error(
+        tar_member("a.jpg", "x") + tar_member("a." + extension, content) + tar_end(), {"", label});
   };
   EXPECT_EQ(error("cls", " \n", "cls"), "a.tar: at byte 1536: the label in 'a.cls' is empty");
   EXPECT_EQ(error("txt", std::string("a\0b", 3), "txt"),

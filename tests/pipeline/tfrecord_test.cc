@@ -15,21 +15,7 @@ namespace {
 
 using Sample = CollectedSamples::Sample;
 
-std::vector<Sample> scan_of_tfrecord(const std::string& file, const FieldChoice& fields = {}) {
-  BlobReader blob("blob", bytes_of(file));
-  CollectedSamples out;
-  scan_tfrecord(blob, fields, out);
-  return out.samples;
-}
-
-std::string tfrecord_error(const std::string& file, const FieldChoice& fields = {}) {
-  try {
-    scan_of_tfrecord(file, fields);
-  } catch (const BlobError& error) {
-    return error.what();
-  }
-  return "no error";
-}
+const MemoryScan kRecordScan{scan_tfrecord, "blob"};
 
 // A record as TensorFlow's own programs for ImageNet write it.
 std::string imagenet_record(const std::string& image, int64_t label) {
@@ -41,17 +27,6 @@ std::string imagenet_record(const std::string& image, int64_t label) {
 // A map entry, from the value of its feature.
 std::string entry(const std::string& key, const std::string& feature) {
   return wire_bytes(1, wire_bytes(1, key) + wire_bytes(2, feature));
-}
-
-// Bytes without a pattern, the same in each call.
-std::string tfrecord_noise(size_t length) {
-  std::string text(length, '\0');
-  uint32_t value = 1;
-  for (char& byte : text) {
-    value = value * 1664525 + 1013904223;
-    byte = static_cast<char>(value >> 24);
-  }
-  return text;
 }
 
 TEST(Crc32c, HasTheValuesOfRfc3720) {
@@ -74,7 +49,7 @@ TEST(Crc32c, HasTheValuesOfRfc3720) {
 
 TEST(Crc32c, InstructionsAndTableAgreeWithTheSumBitByBit) {
   if (!has_crc32c_instructions()) GTEST_LOG_(INFO) << "no CRC instructions: the table alone";
-  const std::string all = tfrecord_noise(20000);
+  const std::string all = patternless(20000);
   for (size_t length = 0; length < all.size(); length += length < 50 ? 1 : 397) {
     for (const size_t begin : {0u, 1u, 7u}) {
       const std::string_view part = std::string_view(all).substr(begin, length);
@@ -93,14 +68,14 @@ TEST(Tfrecord, TheFirstRecordDecidesWhichOfTheUsualKeysIsMeant) {
                                      {label, int64_feature({4})}}));
   };
   const auto found = [](const std::string& bytes) {
-    const Sample sample = scan_of_tfrecord(bytes)[0];
+    const Sample sample = kRecordScan(bytes).samples[0];
     return image_of(bytes, sample) + " " + sample.label;
   };
   EXPECT_EQ(found(file("image/encoded", "image/class/label")), "chosen 4");
   EXPECT_EQ(found(file("image_raw", "x")), "chosen 3");
   EXPECT_EQ(found(file("x", "x")), "third 3");
   const std::string mixed = file("image_raw", "x") + file("image/encoded", "image/class/label");
-  EXPECT_EQ(tfrecord_error(mixed),
+  EXPECT_EQ(kRecordScan.error(mixed),
             "blob: at byte " + std::to_string(file("image_raw", "x").size()) +
                 ": record 1 has no key 'image_raw' for the image: its keys are 'image', "
                 "'image/encoded', 'label', 'image/class/label'");
@@ -111,16 +86,16 @@ TEST(Tfrecord, FieldsNameKeys) {
                                                      {"jpg", bytes_feature({"named"})},
                                                      {"label", int64_feature({3})},
                                                      {"text", bytes_feature({"tabby cat"})}}));
-  const Sample sample = scan_of_tfrecord(file, {"jpg", "text"})[0];
+  const Sample sample = kRecordScan(file, {"jpg", "text"}).samples[0];
   EXPECT_EQ(image_of(file, sample), "named");
   EXPECT_EQ(sample.label, "text tabby cat");
-  EXPECT_EQ(scan_of_tfrecord(file, {"", "none"})[0].label, "none");
+  EXPECT_EQ(kRecordScan(file, {"", "none"}).samples[0].label, "none");
 }
 
 TEST(Tfrecord, WithoutLabelsARecordNeedsNone) {
   const std::string file = make_record(make_example({{"image", bytes_feature({"x"})}}));
-  EXPECT_EQ(scan_of_tfrecord(file, {"", "none"})[0].label, "none");
-  EXPECT_EQ(tfrecord_error(file),
+  EXPECT_EQ(kRecordScan(file, {"", "none"}).samples[0].label, "none");
+  EXPECT_EQ(kRecordScan.error(file),
             "blob: at byte 0: record 0 has no key 'image/class/label' or 'label' for the "
             "label: its keys are 'image'");
 }
@@ -131,7 +106,7 @@ TEST(Tfrecord, TakesIntegersPackedOrNot) {
     for (const bool packed : {false, true}) {
       const std::string file = make_record(make_example(
           {{"image", bytes_feature({"x"})}, {"label", int64_feature({value}, packed)}}));
-      EXPECT_EQ(scan_of_tfrecord(file)[0].label, std::to_string(value));
+      EXPECT_EQ(kRecordScan(file).samples[0].label, std::to_string(value));
     }
   }
 }
@@ -147,7 +122,7 @@ TEST(Tfrecord, UnknownFieldsAreLeftOut) {
       unknown + wire_bytes(1, unknown + wire_bytes(2, image) + unknown + wire_bytes(1, "image"));
   const std::string file =
       make_record(unknown + wire_bytes(1, map + entry("label", label)) + unknown);
-  const Sample sample = scan_of_tfrecord(file)[0];
+  const Sample sample = kRecordScan(file).samples[0];
   EXPECT_EQ(image_of(file, sample), "pixels");
   EXPECT_EQ(sample.label, "5");
 }
@@ -160,23 +135,23 @@ TEST(Tfrecord, WhatComesTwiceIsMergedAsProtobufDoes) {
   const std::string second =
       entry("label", bytes_feature({"text"}) + int64_feature({2}) + wire_bytes(3, ""));
   std::string file = make_record(wire_bytes(1, first) + wire_bytes(1, second));
-  Sample sample = scan_of_tfrecord(file)[0];
+  Sample sample = kRecordScan(file).samples[0];
   EXPECT_EQ(image_of(file, sample), "new");
   EXPECT_EQ(sample.label, "2");
   // Two lists of one kind are one list.
   file =
       make_record(wire_bytes(1, first + entry("label", int64_feature({1}) + int64_feature({2}))));
-  EXPECT_EQ(tfrecord_error(file),
+  EXPECT_EQ(kRecordScan.error(file),
             "blob: at byte 0: record 0 has 2 int64 values at 'label', and a label is one int64 "
             "or bytes value");
 }
 
 TEST(Tfrecord, ListsOfAnotherLengthOrKindAreErrors) {
   const auto error = [](const std::string& image, const std::string& label) {
-    return tfrecord_error(make_record(make_example({{"image", image}, {"label", label}})));
+    return kRecordScan.error(make_record(make_example({{"image", image}, {"label", label}})));
   };
   const std::string good_image = bytes_feature({"x"}), good_label = int64_feature({1});
-  EXPECT_EQ(error(good_image, good_label), "no error");
+  EXPECT_EQ(error(good_image, good_label), "nothing was thrown");
   const std::string record = "blob: at byte 0: record 0 has ";
   const std::string no_image = " at 'image', and an image is one bytes value";
   EXPECT_EQ(error(bytes_feature({}), good_label), record + "0 bytes values" + no_image);
@@ -195,24 +170,24 @@ TEST(Tfrecord, AMissingKeyIsAnErrorWithSomeOfThoseThatAreThere) {
   const std::string good = imagenet_record("x", 1);
   const std::string at = "blob: at byte " + std::to_string(good.size()) + ": record 1 has no key ";
   std::vector<std::pair<std::string, std::string>> features;
-  EXPECT_EQ(tfrecord_error(good + make_record(make_example(features))),
+  EXPECT_EQ(kRecordScan.error(good + make_record(make_example(features))),
             at + "'image/encoded' for the image: it has no keys");
-  EXPECT_EQ(tfrecord_error(make_record("")),
+  EXPECT_EQ(kRecordScan.error(make_record("")),
             "blob: at byte 0: record 0 has no key 'image/encoded' or 'image_raw' or 'image' "
             "for the image: it has no keys");
   features = {{"new\nline", int64_feature({1})}, {std::string(500, 'k'), int64_feature({1})}};
   // The beginning and the end of a long name.
   std::string keys =
       "'new\\x0aline', '" + std::string(300, 'k') + "..." + std::string(100, 'k') + "'";
-  EXPECT_EQ(tfrecord_error(good + make_record(make_example(features))),
+  EXPECT_EQ(kRecordScan.error(good + make_record(make_example(features))),
             at + "'image/encoded' for the image: its keys are " + keys);
   for (int i = 2; i < 15; ++i) {
     features.emplace_back(std::to_string(i), int64_feature({1}));
     if (i < 12) keys += ", '" + std::to_string(i) + "'";
   }
-  EXPECT_EQ(tfrecord_error(good + make_record(make_example(features))),
+  EXPECT_EQ(kRecordScan.error(good + make_record(make_example(features))),
             at + "'image/encoded' for the image: its keys are " + keys + " and 3 more");
-  EXPECT_EQ(tfrecord_error(good, {"im\x01", ""}),
+  EXPECT_EQ(kRecordScan.error(good, {"im\x01", ""}),
             "blob: at byte 0: record 0 has no key 'im\\x01' for the image: its keys are "
             "'image/class/label', 'image/encoded', 'image/format'");
 }
@@ -237,20 +212,20 @@ TEST(Tfrecord, WrongChecksumsAreErrors) {
     return std::string(text);
   };
   const std::string at = "blob: at byte " + std::to_string(first.size()) + ": record 1 ";
-  EXPECT_EQ(tfrecord_error(bad),
+  EXPECT_EQ(kRecordScan.error(bad),
             at + "has a wrong checksum of its length: " + stored(first.size() + 8) +
                 " in the file, computed " + computed(bad.substr(first.size(), 8)) +
                 "; the file is damaged, or no TFRecord file");
   bad = good;
   bad[bad.size() - 10] ^= 4;
   const size_t length = bad.size() - first.size() - 16;
-  EXPECT_EQ(tfrecord_error(bad),
+  EXPECT_EQ(kRecordScan.error(bad),
             at + "has a wrong checksum of its " + std::to_string(length) +
                 " bytes: " + stored(bad.size() - 4) + " in the file, computed " +
                 computed(bad.substr(first.size() + 12, length)) + "; the file is damaged");
   bad = good;
   bad.back() ^= 4;
-  EXPECT_NE(tfrecord_error(bad).find("has a wrong checksum of its " + std::to_string(length)),
+  EXPECT_NE(kRecordScan.error(bad).find("has a wrong checksum of its " + std::to_string(length)),
             std::string::npos);
 }
 
@@ -268,7 +243,7 @@ TEST(Tfrecord, ACutFileIsAnErrorWhereverItIsCut) {
       expected = at + "header of 12 bytes ends behind the file's end at byte " +
                  std::to_string(length) + "; the file is probably incomplete";
     }
-    EXPECT_EQ(tfrecord_error(good.substr(0, length)), expected);
+    EXPECT_EQ(kRecordScan.error(good.substr(0, length)), expected);
   }
 }
 
@@ -278,60 +253,60 @@ TEST(Tfrecord, RecordsAreNoLargerThanOneGibibyte) {
     for (size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(length >> (8 * i) & 0xff);
     const uint32_t crc = masked_crc32c(file.substr(0, 8));
     for (size_t i = 0; i < 4; ++i) file[8 + i] = static_cast<char>(crc >> (8 * i) & 0xff);
-    EXPECT_EQ(tfrecord_error(file), "blob: at byte 0: record 0 has " + std::to_string(length) +
-                                        " bytes, more than 1 GiB");
+    EXPECT_EQ(kRecordScan.error(file), "blob: at byte 0: record 0 has " + std::to_string(length) +
+                                           " bytes, more than 1 GiB");
   }
 }
 
 TEST(Tfrecord, SaysThatAFileIsCompressed) {
   const std::string rest(50, 'z');
   for (const std::string begin : {"\x1f\x8b", "\x78\x01", "\x78\x5e", "\x78\x9c", "\x78\xda"}) {
-    EXPECT_EQ(tfrecord_error(begin + rest),
+    EXPECT_EQ(kRecordScan.error(begin + rest),
               std::string("blob: at byte 0: the file is compressed with ") +
                   (begin[0] == 'x' ? "zlib" : "gzip") +
                   "; write its records without compression, or unpack it");
   }
   // Only the first bytes of a file say so.
   const std::string first = imagenet_record("x", 1);
-  EXPECT_NE(
-      tfrecord_error(first + "\x1f\x8b" + rest).find("record 1 has a wrong checksum of its length"),
-      std::string::npos);
+  EXPECT_NE(kRecordScan.error(first + "\x1f\x8b" + rest)
+                .find("record 1 has a wrong checksum of its length"),
+            std::string::npos);
   // Records of 0x8b1f and 0x9c78 bytes begin with the same bytes.
   for (const size_t length : {0x8b1fu, 0x9c78u}) {
-    const std::string around = make_example({{"image", bytes_feature({tfrecord_noise(30000)})}});
+    const std::string around = make_example({{"image", bytes_feature({patternless(30000)})}});
     const std::string example =
-        make_example({{"image", bytes_feature({tfrecord_noise(length - around.size() + 30000)})}});
+        make_example({{"image", bytes_feature({patternless(length - around.size() + 30000)})}});
     ASSERT_EQ(example.size(), length);
-    EXPECT_EQ(scan_of_tfrecord(make_record(example), {"", "none"}).size(), 1u);
+    EXPECT_EQ(kRecordScan(make_record(example), {"", "none"}).samples.size(), 1u);
   }
 }
 
 TEST(Tfrecord, WhatIsNoExampleIsAnErrorWithTheByte) {
   const std::string at = "record 0 is no tf.train.Example: ";
-  EXPECT_EQ(tfrecord_error(make_record("\x80")), "blob: at byte 12: " + at + "a number is cut");
-  EXPECT_EQ(tfrecord_error(make_record(std::string("\x0a\x05") + "abc")),
+  EXPECT_EQ(kRecordScan.error(make_record("\x80")), "blob: at byte 12: " + at + "a number is cut");
+  EXPECT_EQ(kRecordScan.error(make_record(std::string("\x0a\x05") + "abc")),
             "blob: at byte 12: " + at +
                 "a field of 5 bytes is longer than the 3 that are left of its message");
-  EXPECT_EQ(tfrecord_error(make_record(wire_number(2, 1) + std::string(11, '\xff'))),
+  EXPECT_EQ(kRecordScan.error(make_record(wire_number(2, 1) + std::string(11, '\xff'))),
             "blob: at byte 14: " + at + "a number has more than 10 bytes");
-  EXPECT_EQ(tfrecord_error(make_record(std::string(10, '\xff') + '\x01')),
+  EXPECT_EQ(kRecordScan.error(make_record(std::string(10, '\xff') + '\x01')),
             "blob: at byte 12: " + at + "a number has more than 10 bytes");
-  EXPECT_EQ(tfrecord_error(make_record(std::string(1, '\0'))),
+  EXPECT_EQ(kRecordScan.error(make_record(std::string(1, '\0'))),
             "blob: at byte 12: " + at + "a field has the number 0");
-  EXPECT_EQ(tfrecord_error(make_record("\x0b")),
+  EXPECT_EQ(kRecordScan.error(make_record("\x0b")),
             "blob: at byte 12: " + at + "wire type 3 is not used there");
-  EXPECT_EQ(tfrecord_error(make_record("\x09"
-                                       "1234567")),
+  EXPECT_EQ(kRecordScan.error(make_record("\x09"
+                                          "1234567")),
             "blob: at byte 12: " + at +
                 "a field of 8 bytes is longer than the 7 that are left of its message");
-  EXPECT_EQ(tfrecord_error(make_record("\x0d"
-                                       "123")),
+  EXPECT_EQ(kRecordScan.error(make_record("\x0d"
+                                          "123")),
             "blob: at byte 12: " + at +
                 "a field of 4 bytes is longer than the 3 that are left of its message");
   // On each level below: in the map, an entry, its feature, its list, and packed numbers.
   const std::string cut = "\x80", key = wire_bytes(1, "image");
   const auto error_in_map = [](const std::string& map) {
-    return tfrecord_error(make_record(wire_bytes(1, map)));
+    return kRecordScan.error(make_record(wire_bytes(1, map)));
   };
   const auto error_in_feature = [&](const std::string& feature) {
     return error_in_map(wire_bytes(1, key + wire_bytes(2, feature)));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/staging/feed.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
@@ -135,12 +136,7 @@ TEST_F(PinnedRingTest, TheFirstErrorReachesTheTakerEveryTime) {
   EXPECT_THROW(taken.get(), std::runtime_error);
   EXPECT_FALSE(ring.wait_free(0));
   for (int i = 0; i < 2; ++i) {
-    try {
-      ring.take(0);
-      ADD_FAILURE();
-    } catch (const std::runtime_error& error) {
-      EXPECT_STREQ(error.what(), "first");
-    }
+    EXPECT_EQ(thrown_by<std::runtime_error>([&] { ring.take(0); }), "first");
   }
   EXPECT_THROW(ring.stopped(), std::runtime_error);
 }

@@ -12,6 +12,7 @@
 #include "staging/stager.h"
 #include "tests/staging/feed.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/thrown.h"
 #include "tests/support/wait_until.h"
 
 namespace stoker::testing {
@@ -111,12 +112,8 @@ TEST(StagerStop, AnErrorReachesNextEveryTime) {
       feed.ring.stop(std::make_exception_ptr(std::runtime_error("the budget is spent")));
     });
     for (int i = 0; i < 3; ++i) {
-      try {
-        feed.stager.next(*feed.compute);
-        ADD_FAILURE() << "no error";
-      } catch (const std::runtime_error& error) {
-        EXPECT_STREQ(error.what(), "the budget is spent");
-      }
+      EXPECT_EQ(thrown_by<std::runtime_error>([&] { feed.stager.next(*feed.compute); }),
+                "the budget is spent");
     }
     stopper.join();
   });
@@ -154,12 +151,8 @@ TEST(StagerStop, AFailingDeviceIsAnErrorForTheConsumer) {
           }
         };
         for (int i = 0; i < 2; ++i) {
-          try {
-            consume_all();
-            ADD_FAILURE() << "the feed ended as if nothing had happened";
-          } catch (const std::runtime_error& error) {
-            EXPECT_THAT(error.what(), ::testing::HasSubstr("the device has failed"));
-          }
+          EXPECT_THAT(thrown_by<std::runtime_error>([&] { consume_all(); }),
+                      ::testing::HasSubstr("the device has failed"));
         }
       }
       EXPECT_EQ(device.bytes_written_after_free(), 0);

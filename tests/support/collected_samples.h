@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/source/format/blob_reader.h"
 #include "pipeline/source/format/sample_sink.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 
@@ -50,6 +52,35 @@ struct CollectedSamples final : SampleSink {
 
 inline std::span<const uint8_t> bytes_of(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+// A format's scan of files that lie in memory.
+struct MemoryScan {
+  void (*scan)(BlobReader&, const FieldChoice&, SampleSink&);
+  const char* name;  // of the file
+
+  CollectedSamples operator()(std::string_view file, const FieldChoice& fields = {}) const {
+    BlobReader blob(name, bytes_of(file));
+    CollectedSamples found;
+    scan(blob, fields, found);
+    return found;
+  }
+  std::string error(std::string_view file, const FieldChoice& fields = {}) const {
+    return thrown_by<BlobError>([&] { (*this)(file, fields); });
+  }
+};
+
+inline std::vector<std::string> labels_of(const CollectedSamples& found) {
+  std::vector<std::string> labels;
+  for (const CollectedSamples::Sample& sample : found.samples) labels.push_back(sample.label);
+  return labels;
+}
+
+// Bytes without a pattern, the same for each seed.
+inline std::string patternless(size_t length, uint32_t seed = 1) {
+  std::string text(length, '\0');
+  for (char& byte : text) byte = static_cast<char>((seed = seed * 1664525 + 1013904223) >> 24);
+  return text;
 }
 
 inline std::string image_of(const std::string& file, const CollectedSamples::Sample& sample) {
