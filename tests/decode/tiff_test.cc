@@ -131,6 +131,21 @@ TEST(Tiff, ASecondSampleIsLeftOut) {
             DecodeCode::unsupported);
 }
 
+// Corel's programs write 999 for alpha, which is read as such where there are 8 bits.
+TEST(Tiff, AlphaOfCorelHasEightBits) {
+  for (const int bits : {8, 16}) {
+    const TiffKind kind{.size = {9, 7}, .samples = 4, .bits = bits};
+    std::vector<uint16_t> samples;
+    Bytes file = make_tiff(kind, 4, samples), pixels;
+    const auto u16 = [&](size_t at) { return size_t{file[at]} | size_t{file[at + 1]} << 8; };
+    size_t entry = u16(4) + 2;
+    while (u16(entry) != TIFFTAG_EXTRASAMPLES) entry += 12;
+    file[entry + 8] = 999 & 255, file[entry + 9] = 999 >> 8;
+    EXPECT_EQ(decode_tiff(file, {0, 0, 9, 7}, pixels).code,
+              bits == 8 ? DecodeCode::ok : DecodeCode::unsupported);
+  }
+}
+
 TEST(Tiff, BilevelLines) {
   std::mt19937 random(2);
   for (const int compression : {COMPRESSION_NONE, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_CCITTFAX3,

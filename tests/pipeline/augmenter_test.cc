@@ -96,6 +96,7 @@ const char* const kLists[] = {
     "resize_center_crop | flip | cutout(6)",
     "resize | random_crop(padding=5, mode=reflect) | flip | cutout(6)",
     "resize | flip | cutout(6)",
+    "resize | random_crop(padding=(1, 2, 3, 4)) | flip",
     "resize | flip | random_crop(padding=(1, 2, 3, 4), fill=(9, 8, 7)) | flip | color_jitter(0.5)",
     "resize(60) | center_crop(40) | flip | random_crop((24, 32)) | flip",
     "random_crop((50, 60), pad_if_needed=True, mode=edge) | resize(70, max_size=71) | "

@@ -297,6 +297,8 @@ TEST_P(FormatContract, LabelsOfTwoKindsAndOutOfRangeAreRefused) {
   EXPECT_EQ(error_of_all(),
             b + ": its labels are of another kind (numbers, text or none) than those of " + a);
   fs::remove(b);
+  write("a", {{"1", "one", 16'777'215}});
+  EXPECT_THAT(labels_of(*open(all())), ElementsAre(16'777'215));
   for (const int64_t label : {int64_t{-1}, int64_t{16'777'216}}) {
     const Samples samples = {{"1", "one", label}};
     const int64_t place = scan(make(samples)).samples.at(0).found.offset;

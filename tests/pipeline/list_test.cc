@@ -125,6 +125,9 @@ TEST(List, TheFirstLabelDecidesWhetherTheyAreNumbers) {
                        "{\"path\":\"a\",\"y\":1,\"x\":{\"y\":3,\"y\":4}}\n"
                        "{\"path\":\"a:{\\\"\",\"y\":1,\"y\":2}\n"),
             "l.jsonl: at byte 37: line 2: the key 'y' is there twice");
+  // Before another key's list, too: keys are counted first, those in lists are not.
+  EXPECT_EQ(list_error("l.jsonl", "{\"path\":\"a\",\"path\":\"b\",\"x\":[1],\"y\":1}\n"),
+            "l.jsonl: at byte 0: line 1: the key 'path' is there twice");
 }
 
 TEST(List, JsonLines) {

@@ -283,6 +283,7 @@ TEST_F(LoaderTest, ResumeRefusesAnotherConfiguration) {
   using O = LoaderOptions&;
   EXPECT_EQ(resume([](O o) { o.feed.workers = 0, o.ring_depth = 2; }), 3);
   EXPECT_EQ(resume([](O o) { o.batch_size = 2; }, 2), 3);  // the same global batch
+  EXPECT_EQ(resume([](O o) { o.batch_size = 2, o.world = 2; }), 3);
   EXPECT_THROW(resume([](O o) { o.batch_size = 8; }), std::invalid_argument);
   EXPECT_THROW(resume([](O o) { o.seed = 8; }), std::invalid_argument);
 }
