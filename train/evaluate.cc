@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -50,14 +49,10 @@ struct Score {
 
 // Adds up the scores of all processes in rank order; every process gets the total.
 Score over_processes(const Score& own, ProcessGroup* processes) {
-  if (!processes) return own;
   Score total;
-  for (const auto& bytes : gather(*processes, std::as_bytes(std::span(&own, 1)))) {
-    Score score;
-    std::memcpy(&score, bytes.data(), sizeof score);
-    total.add(score);
+  for (const Score& each : TrainProcesses(processes).all_gather(std::span<const Score>(&own, 1))) {
+    total.add(each);
   }
-  broadcast(*processes, std::as_writable_bytes(std::span(&total, 1)));
   return total;
 }
 
