@@ -14,33 +14,19 @@ MAX_PIXELS: int = _core.DecodeOptions().max_pixels
 LARGEST_LENGTH = 1 << 40  # as in C++
 LARGEST_LABEL = (1 << 24) - 1  # as in shards and lists
 
-FILTERS = {
-    "bilinear": _core.Filter.bilinear,
-    "bicubic": _core.Filter.bicubic,
-    "nearest": _core.Filter.nearest,
-    "box": _core.Filter.box,
-    "hamming": _core.Filter.hamming,
-    "lanczos": _core.Filter.lanczos,
-}
-PIXELS = {
-    "exact": _core.PixelPolicy.exact,
-    "exact-pillow12": _core.PixelPolicy.exact_pillow12,
-    "fast": _core.PixelPolicy.fast,
-}
-EXIF = {"ignore": _core.ExifPolicy.ignore, "apply": _core.ExifPolicy.apply}
-SPLITS = {
-    "all": _core.Split.all,
-    "train": _core.Split.train,
-    "test": _core.Split.test,
-    "val": _core.Split.test,  # what such folders are called, too
-    "validation": _core.Split.test,
-}
-LAST_BATCH = {
-    "pad": _core.LastBatch.pad,
-    "drop": _core.LastBatch.drop,
-    "wrap": _core.LastBatch.wrap,
-}
-ON_BAD = {"substitute": _core.OnBadSample.substitute, "fail": _core.OnBadSample.fail}
+
+def _by_name(kind: Any) -> dict[str, Any]:
+    """Returns the values of a C++ enumeration, as programs write them."""
+    return {each.name.replace("_", "-"): each for each in kind}
+
+
+FILTERS = _by_name(_core.Filter)
+PIXELS = _by_name(_core.PixelPolicy)
+EXIF = _by_name(_core.ExifPolicy)
+# Folders have two more names for what is kept for tests.
+SPLITS = {**_by_name(_core.Split), "val": _core.Split.test, "validation": _core.Split.test}
+LAST_BATCH = _by_name(_core.LastBatch)
+ON_BAD = _by_name(_core.OnBadSample)
 
 
 def choose(field: str, value: object, names: dict[str, Any]) -> Any:
