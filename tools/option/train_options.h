@@ -1,6 +1,6 @@
 // The options of `stoker train`: everything in a TrainOptions that a user may want to change; the
-// model's recipe has the defaults. A value that add_train_options() binds to a parser. Throws
-// std::invalid_argument with the option and the value.
+// model's recipe has the defaults. A value that add_train_options() binds to a parser, which
+// outlives its use. Throws std::invalid_argument with the option and the value.
 #pragma once
 
 #include <functional>
