@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 namespace stoker {
 
@@ -20,6 +21,9 @@ enum class FeedKind : uint8_t {
   // input; resident - synthetic is the cost of varying data.
   resident,
 };
+// Their names, in options and in results.
+inline constexpr std::pair<const char*, FeedKind> kFeedKinds[] = {
+    {"real", FeedKind::real}, {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}};
 
 struct MeasureHooks {
   // For a Loader, also for that of a Trainer.

@@ -10,15 +10,10 @@ namespace stoker {
 namespace {
 
 const char* name_of(FeedKind feed) {
-  switch (feed) {
-    case FeedKind::real:
-      return "real";
-    case FeedKind::resident:
-      return "resident";
-    case FeedKind::synthetic:
-      break;
+  for (const auto& [name, kind] : kFeedKinds) {
+    if (kind == feed) return name;
   }
-  return "synthetic";
+  return "?";
 }
 
 // The settings in which rows may differ, besides devices and mode.

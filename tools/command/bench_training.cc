@@ -1,6 +1,7 @@
 // stoker bench scaling and convergence: training on 1 to N devices, its pace and its result.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "bench/suite/convergence_bench.h"
@@ -17,8 +18,7 @@
 namespace stoker {
 namespace {
 
-const std::map<std::string, FeedKind> kScalingFeeds = {
-    {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}, {"real", FeedKind::real}};
+const std::map<std::string, FeedKind> kScalingFeeds(std::begin(kFeedKinds), std::end(kFeedKinds));
 
 template <class Value>
 CLI::Option* add_list(CLI::App& app, const char* name, std::vector<Value>& values,

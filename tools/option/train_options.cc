@@ -47,8 +47,7 @@ std::string value_names() {
 
 const std::map<std::string, std::optional<Precision>> kTrainPrecisions = {
     {"auto", std::nullopt}, {"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
-const std::map<std::string, FeedKind> kTrainFeeds = {
-    {"real", FeedKind::real}, {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}};
+const std::map<std::string, FeedKind> kTrainFeeds(std::begin(kFeedKinds), std::end(kFeedKinds));
 
 constexpr const char* kBatchAuto = "auto";
 const char* const kRecipeGroup = "Recipe (default: the model's, see below)";
