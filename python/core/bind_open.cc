@@ -149,11 +149,25 @@ void bind_stores(nb::module_& module) {
   nb::class_<StoreOptions>(module, "StoreOptions").def(nb::new_(&store_options));
 }
 
+// The function of Python that opens files of a format.
+std::string function_of(const std::string& format) { return format == "list" ? "csv" : format; }
+
+// {function: words for its files in sentences}.
+nb::dict blob_words() {
+  nb::dict all;
+  for (const auto& [format, words] : format_words()) {
+    all[function_of(format).c_str()] = words.c_str();
+  }
+  return all;
+}
+
 void bind_blobs(nb::module_& module) {
   nb::class_<BlobSet>(module, "BlobSet")
-      .def_prop_ro("format", [](const BlobSet& set) { return to_string(set.format); })
+      .def_prop_ro("function",
+                   [](const BlobSet& set) { return function_of(to_string(set.format)); })
       .def_prop_ro("first", [](const BlobSet& set) { return printable_name(set.blobs.front()); });
   module.def("find_blobs", find_blobs, nb::call_guard<Unlocked>(), "path"_a, "split"_a, "store"_a);
+  module.def("blob_words", blob_words, nb::sig("def blob_words() -> dict[str, str]"));
   module.def("blob_set_of", blob_set_of, nb::call_guard<Unlocked>(), "paths"_a, "store"_a);
   module.def("has_blob_parts", has_blob_parts, nb::call_guard<Unlocked>(), "path"_a, "store"_a);
   module.def("local_path", local_path, "path"_a);

@@ -15,14 +15,8 @@ from stoker._arguments import SPLITS
 from stoker._store import is_address
 
 _PARTS = ("train", "test", "val", "validation")
-# Names of the formats of shards and lists in messages, and the function for each.
-_FORMATS = {
-    "tar": ("tar shards", "tar"),
-    "parquet": ("Parquet files", "parquet"),
-    "tfrecord": ("TFRecord files", "tfrecord"),
-    "mds": ("MDS shards", "mds"),
-    "list": ("a list of files (CSV, TSV or JSON lines)", "csv"),
-}
+# The words for the files of each function that opens shards or lists.
+_WORDS = _core.blob_words()
 
 
 def absolute(path: str | list[str]) -> Any:
@@ -118,16 +112,15 @@ def find_blobs(
             blobs = _core.blob_set_of(path, store)
         else:
             blobs = _core.find_blobs(path, SPLITS[split], store)
-    if blobs is not None and (kind == "open" or _FORMATS[blobs.format][1] == kind):
+    if blobs is not None and kind in ("open", blobs.function):
         return blobs
-    wanted = next(words for words, function in _FORMATS.values() if function == kind)
+    wanted = _WORDS[kind]
     where = path if isinstance(path, str) else path[0]
     if blobs is None:
         raise ValueError(f"{_core.shown_path(where)} holds no {wanted}: {_contents(where)}")
-    words, function = _FORMATS[blobs.format]
+    held = f"{_WORDS[blobs.function]} (as {blobs.first})"
     raise ValueError(
-        f"{_core.shown_path(where)} holds {words} (as {blobs.first}), no {wanted}: open it by "
-        f"stoker.{function}()"
+        f"{_core.shown_path(where)} holds {held}, no {wanted}: open it by stoker.{blobs.function}()"
     )
 
 

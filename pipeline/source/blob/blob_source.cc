@@ -16,6 +16,7 @@
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/blob/index_builder.h"
 #include "pipeline/source/blob/stored_location.h"
+#include "pipeline/source/format/formats.h"
 #include "pipeline/source/format/text_value.h"
 #include "pipeline/source/growing_source.h"
 
@@ -228,6 +229,12 @@ std::unique_ptr<Source> begin_blob_source(const BlobSet& set, const SourceOption
   };
   return std::make_unique<GrowingSource>(set.location->root(), make,
                                          [location = set.location] { location->cancel(); });
+}
+
+std::vector<std::pair<std::string, std::string>> format_words() {
+  std::vector<std::pair<std::string, std::string>> words;
+  for (const FormatEntry& entry : all_formats()) words.emplace_back(entry.name, entry.words);
+  return words;
 }
 
 }  // namespace stoker

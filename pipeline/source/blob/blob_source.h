@@ -12,6 +12,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "pipeline/source.h"
 #include "pipeline/source/blob/blob_set.h"
@@ -26,5 +29,7 @@ std::unique_ptr<Source> make_blob_source(const BlobSet& set, const SourceOptions
 // options.go_on is called on another thread then. Nothing is fed before the index is complete where
 // labels are texts, or there is a cache of the samples.
 std::unique_ptr<Source> begin_blob_source(const BlobSet& set, const SourceOptions& options);
+// Returns the name of each format, and the words for its files in sentences: "tar", "tar shards".
+std::vector<std::pair<std::string, std::string>> format_words();
 
 }  // namespace stoker

@@ -20,6 +20,7 @@ enum class BlobFormat : uint8_t { tar, parquet, tfrecord, mds, list };
 struct FormatEntry {
   BlobFormat format{};
   const char* name;   // "tar"
+  const char* words;  // in sentences: "tar shards"
   const char* files;  // for --help and errors: ".csv, .tsv, .jsonl"
   // Endings of the files' names. A compressed shard counts as its format, whose parser says what to
   // do.
