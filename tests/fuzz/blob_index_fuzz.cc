@@ -1,7 +1,6 @@
 // The index of a data set in blobs. The seal of its table is corrected first (it guards against
 // accidents, not against forgery): what BlobIndex accepts then must be safe to use.
 #include <cstdlib>
-#include <string>
 
 #include "pipeline/source/blob/blob_index.h"
 #include "tests/support/sealed_again.h"

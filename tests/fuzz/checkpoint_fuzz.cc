@@ -2,7 +2,6 @@
 // many numbers as the net has. Input: (trainer.json, the headers of model.safetensors and
 // state.safetensors); the tensors are zeros, as many as the headers declare.
 #include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 

@@ -1,5 +1,4 @@
 // Seeds for the parsers of files other than images: sources, receipts, checkpoints.
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -254,10 +253,8 @@ void add_tar_seeds(SeedFolder& seeds) {
   add(4, tar_long_name(name) + tar_member("x", "image") +
              pax_header(pax_record("size", "5") + pax_record("path", "n2/y.png")) +
              tar_member("y", "image") + pax_header(pax_record("comment", "c"), 'g'));
-  TarHeader header;
-  header.name = "b.jpg";
-  header.prefix = "n3";
-  header.size_field = "\x80" + std::string(10, '\0') + "\x05";
+  TarHeader header{
+      .name = "b.jpg", .prefix = "n3", .size_field = "\x80" + std::string(10, '\0') + "\x05"};
   add(4, tar_header(header) + tar_data("image"));
   add(5, tar_member("././/a.jpg", "x") + tar_member("a/..b/c..png", "x"));
   add(5, pax_header(pax_record("GNU.sparse.major", "1")) + tar_member("a.jpg", "x", 'S'));

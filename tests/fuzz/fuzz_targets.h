@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
+#include "pipeline/source/format/blob_reader.h"
 #include "pipeline/source/format/sample_sink.h"
 
 namespace stoker {
@@ -40,6 +44,55 @@ inline void check_fuzz_targets(const FoundSample& sample, const FieldChoice& cho
     if (!target.integers.empty() && !target.reals.empty()) std::abort();
     if (target.type == TargetType::int32) std::abort();
   }
+}
+
+// Takes samples that are bytes of the file, one after the other and without names. Each image has
+// `before` bytes of its own ahead of it and `after` behind it.
+class FuzzSampleChecker final : public SampleSink {
+ public:
+  FuzzSampleChecker(std::span<const uint8_t> file, const FieldChoice& fields, int64_t before,
+                    int64_t after)
+      : file_(file), fields_(fields), before_(before), after_(after) {}
+
+  int64_t samples() const { return samples_; }
+
+  void add(const FoundSample& sample) override {
+    const int64_t end = std::ssize(file_) - after_;
+    if (sample.offset < end_ + before_ || sample.length < 0) std::abort();
+    if (sample.offset > end || sample.length > end - sample.offset) std::abort();
+    if (sample.storage != BlobStorage::bytes || !sample.name.empty()) std::abort();
+    if (const auto* text = std::get_if<std::string_view>(&sample.label)) {
+      const auto* const begin = reinterpret_cast<const char*>(file_.data());
+      if (text->data() < begin || text->data() + text->size() > begin + file_.size()) std::abort();
+    }
+    const bool has_label = !std::holds_alternative<std::monostate>(sample.label);
+    if (has_label == (fields_.label == "none")) std::abort();
+    check_fuzz_targets(sample, fields_);
+    end_ = sample.offset + sample.length;
+    ++samples_;
+  }
+  void leave_out(std::string_view, std::string_view) override { std::abort(); }
+  void set_class_names(const std::vector<std::string>&) override { std::abort(); }
+
+ private:
+  const std::span<const uint8_t> file_;
+  const FieldChoice& fields_;
+  const int64_t before_, after_;
+  int64_t end_ = 0, samples_ = 0;
+};
+
+// BlobError, or such samples.
+inline void check_fuzz_scan(void (*scan)(BlobReader&, const FieldChoice&, SampleSink&),
+                            std::span<const uint8_t> file, const FieldChoice& fields,
+                            int64_t before = 0, int64_t after = 0) {
+  BlobReader blob("blob", file);
+  FuzzSampleChecker checker(file, fields, before, after);
+  try {
+    scan(blob, fields, checker);
+  } catch (const BlobError&) {
+    return;
+  }
+  if (checker.samples() == 0) std::abort();
 }
 
 }  // namespace stoker

@@ -13,10 +13,9 @@ namespace stoker {
 
 void add_jpeg_seeds(SeedFolder& seeds) {
   for (int kind = 0; kind < 64; ++kind) {
-    JpegKind jpeg;
-    jpeg.sampling_x = kind % 9 == 8 ? 4 : 1 + kind % 2;
-    jpeg.sampling_y = 1 + kind / 2 % 2;
-    jpeg.quality = 30 + kind;
+    JpegKind jpeg{.quality = 30 + kind,
+                  .sampling_x = kind % 9 == 8 ? 4 : 1 + kind % 2,
+                  .sampling_y = 1 + kind / 2 % 2};
     if (kind % 7 == 0) jpeg.colours = JpegColours::gray;
     if (kind % 17 == 3) jpeg.colours = JpegColours::ycck;
     jpeg.progressive = kind % 11 == 5;
@@ -57,10 +56,7 @@ void add_long_scan_seeds(SeedFolder& seeds) {
 void add_progressive_seeds(SeedFolder& seeds) {
   std::mt19937 random(1);
   for (int kind = 0; kind < 48; ++kind) {
-    JpegKind jpeg;
-    jpeg.sampling_x = 1 + kind % 2;
-    jpeg.sampling_y = 1 + kind / 2 % 2;
-    jpeg.quality = 30 + kind;
+    JpegKind jpeg{.quality = 30 + kind, .sampling_x = 1 + kind % 2, .sampling_y = 1 + kind / 2 % 2};
     const bool is_grey = kind % 5 == 0;
     if (is_grey) jpeg.colours = JpegColours::gray;
     const int components = is_grey ? 1 : 3;

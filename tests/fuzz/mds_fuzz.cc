@@ -14,45 +14,6 @@
 namespace stoker {
 namespace {
 
-class MdsSampleChecker final : public SampleSink {
- public:
-  MdsSampleChecker(std::span<const uint8_t> file, const FieldChoice& fields)
-      : file_(file), fields_(fields) {}
-
-  int64_t samples() const { return samples_; }
-  void add(const FoundSample& sample) override {
-    const int64_t size = std::ssize(file_);
-    if (sample.offset < end_ || sample.length < 0) std::abort();
-    if (sample.offset > size || sample.length > size - sample.offset) std::abort();
-    if (sample.storage != BlobStorage::bytes || !sample.name.empty()) std::abort();
-    if (const auto* text = std::get_if<std::string_view>(&sample.label)) {
-      const auto* const begin = reinterpret_cast<const char*>(file_.data());
-      if (text->data() < begin || text->data() + text->size() > begin + size) std::abort();
-    }
-    check_fuzz_targets(sample, fields_);
-    end_ = sample.offset + sample.length;
-    ++samples_;
-  }
-  void leave_out(std::string_view, std::string_view) override { std::abort(); }
-  void set_class_names(const std::vector<std::string>&) override { std::abort(); }
-
- private:
-  const std::span<const uint8_t> file_;
-  const FieldChoice& fields_;
-  int64_t end_ = 0, samples_ = 0;
-};
-
-void check_shard(std::span<const uint8_t> file, const FieldChoice& fields) {
-  BlobReader blob("blob", file);
-  MdsSampleChecker checker(file, fields);
-  try {
-    scan_mds(blob, fields, checker);
-  } catch (const BlobError&) {
-    return;
-  }
-  if (checker.samples() == 0) std::abort();
-}
-
 void check_index(std::string_view index) {
   namespace fs = std::filesystem;
   static const TempFolder outside;
@@ -86,9 +47,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                       parts[2].size());
   FieldChoice fields = fuzz_choice("", parts[0]);
   std::swap(fields.image, fields.label);
-  check_shard(file, fields);
+  check_fuzz_scan(scan_mds, file, fields);
   fields.label = "none";
-  check_shard(file, fields);
+  check_fuzz_scan(scan_mds, file, fields);
   if (!parts[1].empty()) check_index(parts[1]);
   return 0;
 }

@@ -230,12 +230,9 @@ TEST_F(CudaDeviceTest, StagersFeedIt) {
 TEST_F(CudaDeviceTest, AStagerStopsWithBatchesUnderWay) {
   for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
     for (Step until = 0; until < 6; ++until) {
-      auto compute = device_->make_stream();
-      PinnedRing ring(*device_, BatchLayout(small_shape()), 3);
-      Producer producer(ring, 0, 100);
-      Stager stager(*device_, ring, slots, 0, 100);
-      for (Step step = 0; step < until; ++step) ASSERT_TRUE(stager.next(*compute));
-      ring.stop();
+      StagedFeed feed(*device_, {.slots = slots, .capacity = 3, .end = 100});
+      for (Step step = 0; step < until; ++step) ASSERT_TRUE(feed.next());
+      feed.ring.stop();
     }
   }
 }

@@ -14,7 +14,6 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -169,11 +168,8 @@ TEST_F(CudaFakeTest, SteadyStateNeverSynchronises) {
   for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
     reset_fake_cuda();
     auto device = make_device("cuda:0");
-    auto compute = device->make_stream();
-    PinnedRing ring(*device, BatchLayout(small_shape()), 3);
-    Producer producer(ring, 0, kSteps);
-    Stager stager(*device, ring, slots, 0, kSteps);
-    for (Step step = 0; step < kSteps; ++step) ASSERT_TRUE(stager.next(*compute));
+    StagedFeed feed(*device, {.slots = slots, .capacity = 3, .end = kSteps});
+    for (Step step = 0; step < kSteps; ++step) ASSERT_TRUE(feed.next());
     for (const char* call : {"cudaDeviceSynchronize", "cudaStreamSynchronize",
                              "cudaEventSynchronize", "cudaFree", "cudaFreeHost"}) {
       EXPECT_EQ(fake_cuda_count(call), 0) << call << " with " << slots << " slots";
@@ -355,14 +351,11 @@ TEST_F(CudaFakeTest, AFailureIsFinal) {
       auto device = make_device("cuda:0");
       std::string message;
       {
-        auto compute = device->make_stream();
-        PinnedRing ring(*device, BatchLayout(small_shape()), 3);
-        Producer producer(ring, 0, 1000);
-        Stager stager(*device, ring, slots, 0, 1000);
+        StagedFeed feed(*device, {.slots = slots, .capacity = 3, .end = 1000});
         message = message_of([&] {
-          for (Step step = 0; step < 1000; ++step) stager.next(*compute);
+          for (Step step = 0; step < 1000; ++step) feed.next();
         });
-        EXPECT_EQ(message_of([&] { stager.next(*compute); }), message);
+        EXPECT_EQ(message_of([&] { feed.next(); }), message);
       }
       EXPECT_THAT(message, HasSubstr("an illegal memory access was encountered "
                                      "(cudaErrorIllegalAddress)"));

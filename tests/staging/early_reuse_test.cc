@@ -4,12 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstring>
 #include <future>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "staging/stager.h"
@@ -31,16 +28,13 @@ TEST(EarlyReuse, LateCopiesNeverMixBatches) {
         BatchLayout layout(small_shape());
         std::vector<std::string> wrong;  // written only by compute's work
         {
-          auto compute = device.make_stream();
-          PinnedRing ring(device, layout, capacity);
-          Producer producer(ring, 0, kSteps);
-          Stager stager(device, ring, staging.slots, 0, kSteps);
+          StagedFeed feed(device, {.slots = staging.slots, .capacity = capacity, .end = kSteps});
           for (Step step = 0; step < kSteps; ++step) {
-            DeviceBatch batch = stager.next(*compute);
+            DeviceBatch batch = feed.next();
             ASSERT_TRUE(batch);
             // Slow work: the host is several steps ahead, and the lease has ended long before the
             // read.
-            compute->call([&, step, view = DeviceView(batch)] {
+            feed.compute->call([&, step, view = DeviceView(batch)] {
               be_late(std::chrono::microseconds(step % 3 * 150));
               std::string found = difference(view, layout, step);
               if (!found.empty()) wrong.push_back(found);
@@ -48,7 +42,7 @@ TEST(EarlyReuse, LateCopiesNeverMixBatches) {
             be_late(std::chrono::microseconds(step % 5 * 50));
             ASSERT_EQ(host_difference(batch, layout, step), "");
           }
-          compute->synchronize();
+          feed.compute->synchronize();
         }
         EXPECT_EQ(device.copies(), staging.zero_copy() ? 0 : kSteps);
         EXPECT_EQ(device.bytes_written_after_free(), 0);
@@ -63,14 +57,11 @@ TEST(EarlyReuse, SynchronizeWaitsForALateCopy) {
   for (const Staging& staging : every_staging()) {
     SCOPED_TRACE(staging.name());
     FakeDevice device({.max_delay_us = 300, .host_accessible = staging.host_accessible});
-    auto compute = device.make_stream();
-    PinnedRing ring(device, BatchLayout(small_shape()), 2);
-    Producer producer(ring, 0, 20);
-    Stager stager(device, ring, staging.slots, 0, 20);
+    StagedFeed feed(device, {.slots = staging.slots, .end = 20});
     for (Step step = 0; step < 20; ++step) {
-      DeviceBatch batch = stager.next(*compute);
+      DeviceBatch batch = feed.next();
       batch.synchronize();
-      ASSERT_EQ(difference(DeviceView(batch), ring.layout(), step), "");
+      ASSERT_EQ(difference(DeviceView(batch), feed.ring.layout(), step), "");
     }
   }
 }
@@ -81,16 +72,13 @@ TEST(EarlyReuse, NextDoesNotWaitForTheCopy) {
     SCOPED_TRACE(staging.name());
     FakeDevice device({.host_accessible = staging.host_accessible});
     device.hold_copies();
-    auto compute = device.make_stream();
-    PinnedRing ring(device, BatchLayout(small_shape()), 2);
-    Producer producer(ring, 0, 1);
-    Stager stager(device, ring, staging.slots, 0, 1);
-    auto next = std::async(std::launch::async, [&] { return stager.next(*compute); });
+    StagedFeed feed(device, {.slots = staging.slots, .end = 1});
+    auto next = std::async(std::launch::async, [&] { return feed.next(); });
     EXPECT_EQ(next.wait_for(std::chrono::seconds(5)), std::future_status::ready);
     EXPECT_EQ(device.copies(), 0);
     device.let_copies_go();
     DeviceBatch batch = next.get();
-    EXPECT_EQ(host_difference(batch, ring.layout(), 0), "");
+    EXPECT_EQ(host_difference(batch, feed.ring.layout(), 0), "");
     batch.synchronize();
     EXPECT_EQ(device.copies(), staging.zero_copy() ? 0 : 1);
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -120,6 +121,28 @@ class Producer {
 
  private:
   std::thread thread_;
+};
+
+// A stager with all that it needs: steps [first, end) on a stream, through a ring with a producer.
+struct StagedFeed {
+  struct Options {
+    int slots = 0, capacity = 2;
+    Step first = 0, end = 0;
+    Step produced = end;
+    int leases = 1;
+  };
+  StagedFeed(Device& device, const Options& options)
+      : compute(device.make_stream()),
+        ring(device, BatchLayout(small_shape()), options.capacity, options.first),
+        producer(ring, options.first, options.produced),
+        stager(device, ring, options.slots, options.first, options.end, options.leases) {}
+
+  DeviceBatch next() { return stager.next(*compute); }
+
+  std::unique_ptr<Stream> compute;
+  PinnedRing ring;
+  Producer producer;
+  Stager stager;
 };
 
 }  // namespace stoker::testing

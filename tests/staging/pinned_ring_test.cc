@@ -1,12 +1,10 @@
 #include "staging/pinned_ring.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <future>
 #include <stdexcept>
 #include <thread>

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <functional>
 #include <stdexcept>
 #include <thread>
@@ -20,16 +19,13 @@ namespace {
 
 constexpr Step kStopSteps = 7;
 
-struct StoppedFeed {
+struct StoppedFeed : StagedFeed {
   StoppedFeed(Device& device, int slots, Step produced)
-      : compute(device.make_stream()),
-        ring(device, BatchLayout(small_shape()), 2),
-        producer(ring, 0, produced),
-        stager(device, ring, slots, 0, kStopSteps) {}
+      : StagedFeed(device, {.slots = slots, .end = kStopSteps, .produced = produced}) {}
 
   // Queues work on the next batch and ends its lease immediately, as a trainer does.
   bool consume(Step step) {
-    DeviceBatch batch = stager.next(*compute);
+    DeviceBatch batch = next();
     if (!batch) return false;
     EXPECT_EQ(host_difference(batch, ring.layout(), step), "");
     compute->call([this, step, view = DeviceView(batch)] {
@@ -37,11 +33,6 @@ struct StoppedFeed {
     });
     return true;
   }
-
-  std::unique_ptr<Stream> compute;
-  PinnedRing ring;
-  Producer producer;
-  Stager stager;
 };
 
 // Calls `body` with a new device for every way of staging and every step.
@@ -85,8 +76,8 @@ TEST(StagerStop, StoppingTheRingEndsTheFeed) {
     StoppedFeed feed(device, slots, kStopSteps);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     feed.ring.stop();
-    EXPECT_FALSE(feed.stager.next(*feed.compute));
-    EXPECT_FALSE(feed.stager.next(*feed.compute));
+    EXPECT_FALSE(feed.next());
+    EXPECT_FALSE(feed.next());
   });
 }
 
@@ -98,7 +89,7 @@ TEST(StagerStop, StoppingTheRingWakesABlockedNext) {
       EXPECT_TRUE(wait_until([&] { return is_asleep(consumer); }));
       feed.ring.stop();
     });
-    EXPECT_FALSE(feed.stager.next(*feed.compute));
+    EXPECT_FALSE(feed.next());
     stopper.join();
   });
 }
@@ -112,8 +103,7 @@ TEST(StagerStop, AnErrorReachesNextEveryTime) {
       feed.ring.stop(std::make_exception_ptr(std::runtime_error("the budget is spent")));
     });
     for (int i = 0; i < 3; ++i) {
-      EXPECT_EQ(thrown_by<std::runtime_error>([&] { feed.stager.next(*feed.compute); }),
-                "the budget is spent");
+      EXPECT_EQ(thrown_by<std::runtime_error>([&] { feed.next(); }), "the budget is spent");
     }
     stopper.join();
   });
@@ -124,7 +114,7 @@ TEST(StagerStop, StoppingWhileALeaseIsHeld) {
     if (stop == kStopSteps) return;
     StoppedFeed feed(device, slots, kStopSteps);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
-    DeviceBatch held = feed.stager.next(*feed.compute);
+    DeviceBatch held = feed.next();
     ASSERT_TRUE(held);
     feed.ring.stop();
     held.synchronize();
@@ -142,12 +132,9 @@ TEST(StagerStop, AFailingDeviceIsAnErrorForTheConsumer) {
                          .host_accessible = staging.host_accessible,
                          .operations_left = operations});
       {
-        auto compute = device.make_stream();
-        PinnedRing ring(device, BatchLayout(small_shape()), 2);
-        Producer producer(ring, 0, 100);
-        Stager stager(device, ring, staging.slots, 0, 100);
+        StagedFeed feed(device, {.slots = staging.slots, .end = 100});
         auto consume_all = [&] {
-          while (DeviceBatch batch = stager.next(*compute)) {
+          while (DeviceBatch batch = feed.next()) {
           }
         };
         for (int i = 0; i < 2; ++i) {

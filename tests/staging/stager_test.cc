@@ -24,22 +24,19 @@ TEST(Stager, AnyNumberOfSlotsGivesTheSameBatches) {
   for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
     for (int capacity : {1, 2, 4}) {
       auto device = make_host_device();
-      auto compute = device->make_stream();
-      PinnedRing ring(*device, BatchLayout(small_shape()), capacity, 4);
-      Producer producer(ring, 4, 34);
-      Stager stager(*device, ring, slots, 4, 34);
+      StagedFeed feed(*device, {.slots = slots, .capacity = capacity, .first = 4, .end = 34});
       for (Step step = 4; step < 34; ++step) {
-        DeviceBatch batch = stager.next(*compute);
+        DeviceBatch batch = feed.next();
         ASSERT_TRUE(batch);
         EXPECT_EQ(batch.shape(), small_shape());
-        EXPECT_EQ(host_difference(batch, ring.layout(), step), "");
+        EXPECT_EQ(host_difference(batch, feed.ring.layout(), step), "");
         batch.synchronize();
-        EXPECT_EQ(difference(DeviceView(batch), ring.layout(), step), "");
+        EXPECT_EQ(difference(DeviceView(batch), feed.ring.layout(), step), "");
       }
-      EXPECT_FALSE(stager.next(*compute));
-      EXPECT_FALSE(stager.next(*compute)) << "the end is the end";
-      EXPECT_EQ(stager.stats().snapshot().items, 30);
-      EXPECT_EQ(ring.stats().snapshot().items, 30);
+      EXPECT_FALSE(feed.next());
+      EXPECT_FALSE(feed.next()) << "the end is the end";
+      EXPECT_EQ(feed.stager.stats().snapshot().items, 30);
+      EXPECT_EQ(feed.ring.stats().snapshot().items, 30);
     }
   }
 }
@@ -85,19 +82,16 @@ static_assert(std::is_nothrow_move_assignable_v<DeviceBatch>);
 
 TEST(DeviceBatch, MovesCarryTheLeaseAndAssignmentEndsTheOldOne) {
   auto device = make_host_device();
-  auto compute = device->make_stream();
-  PinnedRing ring(*device, BatchLayout(small_shape()), 2);
-  Producer producer(ring, 0, 6);
-  Stager stager(*device, ring, 2, 0, 6);
+  StagedFeed feed(*device, {.slots = 2, .end = 6});
   DeviceBatch empty;
   EXPECT_FALSE(empty);
-  DeviceBatch first = stager.next(*compute);
+  DeviceBatch first = feed.next();
   DeviceBatch moved = std::move(first);
   EXPECT_FALSE(first);  // NOLINT: empty after a move is the contract
   EXPECT_EQ(moved.header().step, 0);
   // At most two leases: each assignment must give the old one back, or the third would abort.
   for (Step step = 1; step < 5; ++step) {
-    moved = stager.next(*compute);
+    moved = feed.next();
     EXPECT_EQ(moved.header().step, step);
   }
   DeviceBatch& alias = moved;
@@ -107,25 +101,21 @@ TEST(DeviceBatch, MovesCarryTheLeaseAndAssignmentEndsTheOldOne) {
   moved = DeviceBatch();
   EXPECT_FALSE(moved);
   std::vector<DeviceBatch> batches;
-  batches.push_back(stager.next(*compute));
+  batches.push_back(feed.next());
   EXPECT_EQ(batches.front().header().step, 5);
 }
 
 TEST(DeviceBatch, AllSlotsMayBeLeasedAndGivenBackInAnyOrder) {
   auto device = make_host_device();
-  auto compute = device->make_stream();
-  BatchLayout layout(small_shape());
-  PinnedRing ring(*device, layout, 2);
-  Producer producer(ring, 0, 12);
-  Stager stager(*device, ring, 3, 0, 12);
+  StagedFeed feed(*device, {.slots = 3, .end = 12});
   for (Step step = 0; step < 12; step += 3) {
-    DeviceBatch a = stager.next(*compute);
-    DeviceBatch b = stager.next(*compute);
-    DeviceBatch c = stager.next(*compute);
+    DeviceBatch a = feed.next();
+    DeviceBatch b = feed.next();
+    DeviceBatch c = feed.next();
     c.synchronize();
-    EXPECT_EQ(difference(DeviceView(a), layout, step), "");
-    EXPECT_EQ(difference(DeviceView(b), layout, step + 1), "");
-    EXPECT_EQ(difference(DeviceView(c), layout, step + 2), "");
+    EXPECT_EQ(difference(DeviceView(a), feed.ring.layout(), step), "");
+    EXPECT_EQ(difference(DeviceView(b), feed.ring.layout(), step + 1), "");
+    EXPECT_EQ(difference(DeviceView(c), feed.ring.layout(), step + 2), "");
     b = DeviceBatch();
     a = DeviceBatch();
   }
@@ -157,18 +147,15 @@ TEST(DeviceBatch, WhatIsKeptOutlivesTheFeedAndTheFeedGoesOn) {
   std::vector<std::shared_ptr<Memory>> kept;
   std::vector<DeviceView> views;
   {
-    auto compute = device.make_stream();
-    PinnedRing ring(device, layout, 2);
-    Producer producer(ring, 0, 8);
-    Stager stager(device, ring, 0, 0, 8);
+    StagedFeed feed(device, {.end = 8});
     for (Step step = 0; step < 8; ++step) {
-      DeviceBatch batch = stager.next(*compute);
+      DeviceBatch batch = feed.next();
       views.emplace_back(batch);
       kept.push_back(batch.keep());
       EXPECT_FALSE(batch);
       EXPECT_EQ(static_cast<const void*>(kept.back()->data()), views.back().images);
     }
-    EXPECT_FALSE(stager.next(*compute));
+    EXPECT_FALSE(feed.next());
   }
   for (Step step = 0; step < 8; ++step) {
     EXPECT_EQ(difference(views[static_cast<size_t>(step)], layout, step), "");
@@ -178,15 +165,12 @@ TEST(DeviceBatch, WhatIsKeptOutlivesTheFeedAndTheFeedGoesOn) {
 
 TEST(DeviceBatch, MemoryThatWasKeptAndCameBackIsUsedAgain) {
   CountingDevice device;
-  auto compute = device.make_stream();
-  PinnedRing ring(device, BatchLayout(small_shape()), 2);
-  Producer producer(ring, 0, 40);
-  Stager stager(device, ring, 0, 0, 40);
+  StagedFeed feed(device, {.end = 40});
   std::shared_ptr<Memory> kept;  // the last one, always
   for (Step step = 0; step < 40; ++step) {
-    DeviceBatch batch = stager.next(*compute);
+    DeviceBatch batch = feed.next();
     ASSERT_TRUE(batch);
-    EXPECT_EQ(difference(DeviceView(batch), ring.layout(), step), "");
+    EXPECT_EQ(difference(DeviceView(batch), feed.ring.layout(), step), "");
     kept = batch.keep();
   }
   EXPECT_EQ(device.allocations, 2 + 2) << "one is held, one is on its way";
@@ -194,18 +178,15 @@ TEST(DeviceBatch, MemoryThatWasKeptAndCameBackIsUsedAgain) {
 
 TEST(DeviceBatch, WithoutMemoryToReplaceItABatchStaysLeased) {
   CountingDevice device;
-  auto compute = device.make_stream();
-  PinnedRing ring(device, BatchLayout(small_shape()), 2);
-  Producer producer(ring, 0, 3);
-  Stager stager(device, ring, 0, 0, 3);
+  StagedFeed feed(device, {.end = 3});
   device.most = device.allocations;
-  DeviceBatch batch = stager.next(*compute);
+  DeviceBatch batch = feed.next();
   EXPECT_THROW(batch.keep(), std::bad_alloc);
   ASSERT_TRUE(batch);
-  EXPECT_EQ(difference(DeviceView(batch), ring.layout(), 0), "");
+  EXPECT_EQ(difference(DeviceView(batch), feed.ring.layout(), 0), "");
   batch = DeviceBatch();
-  EXPECT_EQ(stager.next(*compute).header().step, 1);
-  ring.stop();
+  EXPECT_EQ(feed.next().header().step, 1);
+  feed.ring.stop();
 }
 
 // After a feed's end, nothing replaces memory that is kept, neither for slots nor for the ring.
@@ -312,13 +293,10 @@ TEST(StagerDeathTest, ASlotLeasedStillAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   auto keep_the_first = [] {
     auto device = make_host_device();
-    auto compute = device->make_stream();
-    PinnedRing ring(*device, BatchLayout(small_shape()), 4);
-    Producer producer(ring, 0, 4);
-    Stager stager(*device, ring, 0, 0, 4, 2);
-    const DeviceBatch kept = stager.next(*compute);
-    stager.next(*compute);
-    stager.next(*compute);
+    StagedFeed feed(*device, {.capacity = 4, .end = 4, .leases = 2});
+    const DeviceBatch kept = feed.next();
+    feed.next();
+    feed.next();
   };
   EXPECT_DEATH(keep_the_first(), "next\\(step 2\\): 1 of 2 slots are leased, .* by step 0");
 }
@@ -348,12 +326,9 @@ TEST(StagerDeathTest, TooManyLeasesAbortWithAMessage) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   auto hold_all_and_ask = [](int slots) {
     auto device = make_host_device();
-    auto compute = device->make_stream();
-    PinnedRing ring(*device, BatchLayout(small_shape()), 4);
-    Producer producer(ring, 0, 4);
-    Stager stager(*device, ring, slots, 0, 4);
+    StagedFeed feed(*device, {.slots = slots, .capacity = 4, .end = 4});
     std::vector<DeviceBatch> batches;
-    for (int i = 0; i <= std::max(slots, 1); ++i) batches.push_back(stager.next(*compute));
+    for (int i = 0; i <= std::max(slots, 1); ++i) batches.push_back(feed.next());
   };
   EXPECT_DEATH(hold_all_and_ask(0), "next\\(step 1\\): 1 of 1 slots are leased");
   EXPECT_DEATH(hold_all_and_ask(1), "next\\(step 1\\): 1 of 1 slots are leased");
@@ -402,23 +377,20 @@ TEST(Stager, TwoInOneProcess) {
 int64_t batches_beside_a_step(int slots, int64_t wanted) {
   constexpr Step kSteps = 6;
   FakeDevice device({.max_delay_us = 0, .host_accessible = false});
-  auto compute = device.make_stream();
-  PinnedRing ring(device, BatchLayout(small_shape()), 4);
-  Producer producer(ring, 0, kSteps);
-  Stager stager(device, ring, slots, 0, kSteps);
+  StagedFeed feed(device, {.slots = slots, .capacity = 4, .end = kSteps});
   std::binary_semaphore gate(0);
   {
-    const DeviceBatch first = stager.next(*compute);
+    const DeviceBatch first = feed.next();
     first.synchronize();
-    compute->call([&] { gate.acquire(); });
+    feed.compute->call([&] { gate.acquire(); });
   }
   const int64_t deadline_ns = steady_now_ns() + (slots > 1 ? 60'000'000'000 : 20'000'000);
   while (device.copies() < 1 + wanted && steady_now_ns() < deadline_ns) std::this_thread::yield();
   const int64_t copied = device.copies() - 1;
   gate.release();
-  while (stager.next(*compute)) {
+  while (feed.next()) {
   }
-  compute->synchronize();
+  feed.compute->synchronize();
   EXPECT_EQ(device.copies(), kSteps) << "one copy per batch";
   return copied;
 }

@@ -15,17 +15,12 @@ import tempfile
 import numpy
 from PIL import Image, ImageCms
 
+from make_golden import fnv1a
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "avifs")
 SIZE = (23, 17)
 ORIENTATION = 0x112
-
-
-def fnv1a(data):
-    value = 0xCBF29CE484222325
-    for byte in data:
-        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return f"{value:016x}"
 
 
 def picture(size, mode="RGB", seed=0):

@@ -15,23 +15,10 @@ import numpy
 from PIL import Image
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from make_golden import fnv1a, texture
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIDTH, HEIGHT = 23, 17
-
-
-def fnv1a(data):
-    value = 0xCBF29CE484222325
-    for byte in data:
-        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return f"{value:016x}"
-
-
-def texture(width, height, channels, seed=0):
-    rng = numpy.random.default_rng(seed)
-    y, x = numpy.mgrid[0:height, 0:width]
-    planes = [127 + 100 * numpy.sin(x / (7 + c) + y / (9 - c) + seed) for c in range(channels)]
-    pixels = numpy.stack(planes, -1) + rng.integers(-6, 7, (height, width, 1))
-    return numpy.clip(pixels, 0, 255).astype(numpy.uint8)
 
 
 def tiff(tags, strips, order="II", offsets_tag=273, sizes_tag=279, big=False):
