@@ -1,6 +1,5 @@
 // The weights of both resizes: every instruction set gives exactly those of the plain twins.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <random>
@@ -8,15 +7,12 @@
 
 #include "decode/resize/planar_axis.h"
 #include "decode/resize/resample_table.h"
+#include "tests/decode/every_target.h"
 
 namespace stoker {
 namespace {
 
-class AxisWeights : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+using AxisWeights = EveryTarget;
 
 struct Lengths {
   int source, resized;
@@ -144,9 +140,7 @@ TEST_P(AxisWeights, OfPlanesAreThePlainTwins) {
   EXPECT_LT(refused, 1000);
 }
 
-INSTANTIATE_TEST_SUITE_P(AllTargets, AxisWeights,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(AllTargets, AxisWeights, every_target(), target_name);
 
 }  // namespace
 }  // namespace stoker

@@ -1,4 +1,4 @@
-// Broken files of PNG, BMP, WebP and TIFF. (golden_test.cc tests their pixels.)
+// What holds for files of all codecs, and broken ones. (golden_test.cc tests their pixels.)
 #include <gtest/gtest.h>
 
 #include <random>
@@ -13,7 +13,7 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 Bytes golden_file(const std::string& name) {
-  return read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/images/" + name);
+  return read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/" + name);
 }
 
 DecodeStatus decode_golden(ImageDecoder& decoder, const Bytes& file) {
@@ -25,50 +25,73 @@ DecodeStatus decode_golden(ImageDecoder& decoder, const Bytes& file) {
                         out.view());
 }
 
-constexpr const char* kFiles[] = {"rgb.png",  "palette.png",    "gray_16.png",   "rgb.bmp",
-                                  "gray.bmp", "lossy.webp",     "lossless.webp", "rgba_lossy.webp",
-                                  "rgb.tif",  "rgb_16_big.tif", "rgb_lzw.tif"};
+constexpr const char* kFiles[] = {
+    "images/rgb.png",  "images/palette.png",    "images/gray_16.png",   "images/rgb.bmp",
+    "images/gray.bmp", "images/lossy.webp",     "images/lossless.webp", "images/rgba_lossy.webp",
+    "images/rgb.tif",  "images/rgb_16_big.tif", "images/rgb_lzw.tif"};
 
 TEST(Codec, InfoNeedsNoCodecs) {
-  ImageDecoder decoder;
-  ImageInfo info;
-  constexpr std::pair<const char*, ImageFormat> kFormats[] = {{"rgb.png", ImageFormat::png},
-                                                              {"rgb.bmp", ImageFormat::bmp},
-                                                              {"lossy.webp", ImageFormat::webp},
-                                                              {"lossless.webp", ImageFormat::webp},
-                                                              {"rgb.tif", ImageFormat::tiff}};
-  for (const auto& [name, format] : kFormats) {
-    ASSERT_TRUE(decoder.info(golden_file(name), info).ok()) << name;
-    EXPECT_EQ(info.format, format) << name;
-    EXPECT_EQ(info.size, (Size{45, 38})) << name;
+  const struct {
+    const char* name;
+    ImageFormat format;
+    Size size;
+    int orientation = 1;
+  } files[] = {{"images/rgb.png", ImageFormat::png, {45, 38}},
+               {"images/rgb.bmp", ImageFormat::bmp, {45, 38}},
+               {"images/lossy.webp", ImageFormat::webp, {45, 38}},
+               {"images/lossless.webp", ImageFormat::webp, {45, 38}},
+               {"images/rgb.tif", ImageFormat::tiff, {45, 38}},
+               {"variants/rgb_reversible.jp2", ImageFormat::jpeg2000, {23, 17}},
+               {"variants/la_tiles.jp2", ImageFormat::jpeg2000, {23, 17}},
+               {"variants/rgb_bare.jp2", ImageFormat::jpeg2000, {23, 17}},
+               {"avifs/turned_1_rgb.avif", ImageFormat::avif, {23, 17}, 8}};
+  for (const auto& [name, format, size, orientation] : files) {
+    for (const ExifPolicy exif : {ExifPolicy::ignore, ExifPolicy::apply}) {
+      ImageInfo info;
+      ASSERT_TRUE(ImageDecoder({.exif = exif}).info(golden_file(name), info).ok()) << name;
+      EXPECT_EQ(info.format, format) << name;
+      EXPECT_EQ(info.orientation, orientation) << name;
+      const Size turned{size.height, size.width};
+      const bool is_turned = exif == ExifPolicy::apply && orientation > 4;
+      EXPECT_EQ(info.size, is_turned ? turned : size) << name;
+    }
   }
 }
 
 TEST(Codec, WithoutCodecsTheirFormatsAreUnsupported) {
   if (STOKER_HAS_CODECS) GTEST_SKIP() << "built with them";
   ImageDecoder decoder;
-  const DecodeStatus status = decode_golden(decoder, golden_file("lossy.webp"));
+  const DecodeStatus status = decode_golden(decoder, golden_file("images/lossy.webp"));
   EXPECT_EQ(status.code, DecodeCode::unsupported);
   EXPECT_NE(status.message.find("libwebp"), std::string::npos);
 }
 
 TEST(Codec, EveryTruncationIsSeen) {
   ImageDecoder decoder;
-  for (const char* name : kFiles) {
+  const auto expect_truncated = [&](const std::string& name, size_t first, size_t step,
+                                    size_t known) {
     const Bytes file = golden_file(name);
-    for (size_t size = 16; size < file.size(); size += 7) {
+    for (size_t size = first; size < file.size(); size += step) {
       const DecodeStatus status = decode_golden(decoder, {file.begin(), file.begin() + size});
       ASSERT_FALSE(status.ok()) << name << " " << size << " of " << file.size();
-      if (size > 80) {
-        ASSERT_EQ(status.code, DecodeCode::truncated) << name << " " << size << status.message;
-      }
+      if (size <= known) continue;
+      ASSERT_EQ(status.code, DecodeCode::truncated) << name << " " << size << status.message;
     }
+  };
+  for (const char* name : kFiles) expect_truncated(name, 16, 7, 80);
+  for (const char* name : {"rgb_reversible.jp2", "rgb_tiles.jp2", "rgb_bare.jp2"}) {
+    expect_truncated(std::string("variants/") + name, 12, 1, 0);
+  }
+  for (const char* name : {"420_full.avif", "444_full_alpha.avif", "turned_1_mirror_0_rgb.avif",
+                           "icc.avif", "grid_420_8_rgba.avif"}) {
+    expect_truncated(std::string("avifs/") + name, 12, 3, 0);
   }
 }
 
 TEST(Codec, MaxPixelsHolds) {
   ImageDecoder decoder({.max_pixels = 38 * 45 - 1});
-  for (const char* name : {"rgb.png", "rgb.bmp", "lossy.webp", "rgb.tif"}) {
+  for (const char* name :
+       {"images/rgb.png", "images/rgb.bmp", "images/lossy.webp", "images/rgb.tif"}) {
     EXPECT_EQ(decode_golden(decoder, golden_file(name)).code, DecodeCode::too_large) << name;
   }
 }
@@ -76,17 +99,17 @@ TEST(Codec, MaxPixelsHolds) {
 // A valid header is not enough: the size of the pixels must agree with it.
 TEST(Codec, HugeHeadersAreRefused) {
   ImageDecoder decoder({.max_pixels = int64_t{1} << 40});
-  Bytes bmp = golden_file("rgb.bmp");
+  Bytes bmp = golden_file("images/rgb.bmp");
   bmp[19] = 0x7f;  // the width's second byte
   EXPECT_EQ(decode_golden(decoder, bmp).code, DecodeCode::truncated);
-  Bytes png = golden_file("rgb.png");
+  Bytes png = golden_file("images/rgb.png");
   png[18] = 0x7f;
   EXPECT_EQ(decode_golden(decoder, png).code, DecodeCode::corrupt);  // its checksum is wrong now
 }
 
 TEST(Codec, PngChecksumsAreVerified) {
   ImageDecoder decoder;
-  Bytes png = golden_file("rgb.png");
+  Bytes png = golden_file("images/rgb.png");
   png[png.size() / 2] ^= 1;
   const DecodeStatus status = decode_golden(decoder, png);
   EXPECT_EQ(status.code, DecodeCode::corrupt);
@@ -126,7 +149,7 @@ TEST(Codec, GifsThatPromiseTooMuch) {
 
 TEST(Codec, RunsOfABmpMayEndTooEarly) {
   ImageDecoder decoder;
-  Bytes file = read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/variants/rle8_runs.bmp");
+  Bytes file = golden_file("variants/rle8_runs.bmp");
   ASSERT_TRUE(decode_golden(decoder, file).ok());
   EXPECT_EQ(decode_golden(decoder, {file.begin(), file.end() - 20}).code, DecodeCode::truncated);
   // The first command becomes the end of the picture.
@@ -149,7 +172,7 @@ TEST(Codec, FlippedBitsNeverCrash) {
     decode_golden(decoder, file);
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
-  EXPECT_TRUE(decode_golden(decoder, golden_file("rgb.png")).ok());
+  EXPECT_TRUE(decode_golden(decoder, golden_file("images/rgb.png")).ok());
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "decode/resize/resample_table.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
+#include "tests/decode/random_spec.h"
 
 namespace stoker {
 namespace {
@@ -26,10 +27,7 @@ using Bytes = std::vector<uint8_t>;
 CropSpec window_spec(Size image, std::mt19937& random) {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   CropSpec spec{{}, {24 + below(300), 24 + below(300)}, {0, 0, 24, 24}};
-  spec.crop.width = 1 + below(image.width);
-  spec.crop.height = 1 + below(image.height);
-  spec.crop.x = below(image.width - spec.crop.width + 1);
-  spec.crop.y = below(image.height - spec.crop.height + 1);
+  spec.crop = random_box(image, random);
   spec.window.x = below(spec.resized.width - 23);
   spec.window.y = below(spec.resized.height - 23);
   spec.flip = below(2) == 0;
@@ -97,10 +95,7 @@ TEST_F(CropBytesTest, AreEnoughForEveryKindOfFileAndPolicy) {
   int in_pieces = 0, with_gap = 0, crops = 0;
   for (const auto& [x, y] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}}) {
     for (const int interval : {0, 7, 1000}) {
-      JpegKind kind;
-      kind.sampling_x = x;
-      kind.sampling_y = y;
-      kind.quality = 97;
+      JpegKind kind{.quality = 97, .sampling_x = x, .sampling_y = y};
       if (interval == 1000 && x == y) kind.colours = JpegColours::gray;
       const Size size{500 + static_cast<int>(random() % 200), 600};
       const Bytes file = recode_jpeg(make_jpeg(size, kind, random() % 1000), {interval, true});
@@ -241,8 +236,7 @@ TEST_F(DamagedPieces, AForgedIndexFindsBytesInsideTheFile) {
 
 // Though all bytes are there that are needed: what follows would be taken for a new index.
 TEST_F(CropBytesTest, BelowTheRowsOfTheIndexAreNotTaken) {
-  JpegKind kind;
-  kind.quality = 97;
+  JpegKind kind{.quality = 97};
   const Bytes file = make_jpeg({600, 800}, kind);
   decoder_.record_places();
   const CropSpec upper{{0, 0, 600, 400}, {24, 24}, {0, 0, 24, 24}};
@@ -258,8 +252,7 @@ TEST_F(CropBytesTest, BelowTheRowsOfTheIndexAreNotTaken) {
 }
 
 TEST_F(CropBytesTest, AreNotKnownBelowTheRowsOfTheIndex) {
-  JpegKind kind;
-  kind.quality = 97;
+  JpegKind kind{.quality = 97};
   const Bytes file = make_jpeg({600, 800}, kind);
   CropDecoder recording(kBytesMaxPixels, PixelPolicy::fast);
   recording.record_places();

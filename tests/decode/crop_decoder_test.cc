@@ -57,11 +57,10 @@ TEST(CropDecoder, IsCloseToTheExactPathForEverySampling) {
   for (const auto& sampling : samplings) {
     double sum = 0, pixels = 0;
     for (int trial = 0; trial < 25; ++trial) {
-      JpegKind kind;
-      kind.sampling_x = sampling[0];
-      kind.sampling_y = sampling[1];
-      kind.quality = 60 + trial;
-      kind.restart_rows = trial % 3;
+      JpegKind kind{.quality = 60 + trial,
+                    .sampling_x = sampling[0],
+                    .sampling_y = sampling[1],
+                    .restart_rows = trial % 3};
       const Size size{20 + static_cast<int>(random() % 260), 20 + static_cast<int>(random() % 200)};
       const CropSpec spec = random_spec(size, random);
       SCOPED_TRACE(describe(kind) + " trial " + std::to_string(trial));
@@ -120,8 +119,7 @@ TEST(CropDecoder, KeepsTheQualityLinesOnRealFiles) {
 }
 
 TEST(CropDecoder, DecodesIdentityCropsExactlyWithoutSubsampling) {
-  JpegKind kind;
-  kind.colours = JpegColours::gray;
+  JpegKind kind{.colours = JpegColours::gray};
   const std::vector<uint8_t> file = make_jpeg({50, 40}, kind);
   EXPECT_EQ(compare(file, plain_crop({0, 0, 50, 40})).most, 0);
   EXPECT_EQ(compare(file, plain_crop({13, 9, 17, 21})).most, 0);
@@ -132,9 +130,7 @@ TEST(CropDecoder, DecodesIdentityCropsExactlyWithoutSubsampling) {
 TEST(CropDecoder, DecodesIdentityCropsNearlyExactlyWithSubsampling) {
   const int samplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}};
   for (const auto& sampling : samplings) {
-    JpegKind kind;
-    kind.sampling_x = sampling[0];
-    kind.sampling_y = sampling[1];
+    JpegKind kind{.sampling_x = sampling[0], .sampling_y = sampling[1]};
     const std::vector<uint8_t> file = make_jpeg({67, 54}, kind);
     for (int trial = 0; trial < 8; ++trial) {
       CropSpec spec = plain_crop({trial % 2, trial / 2 % 2, 66 - trial, 53 - trial / 2});
@@ -219,9 +215,7 @@ TEST(CropDecoder, KeepsOneKindOfPixelsAtItsLargest) {
 TEST(CropDecoder, GivesTheSameBytesOnEveryTarget) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 60; ++trial) {
-    JpegKind kind;
-    kind.sampling_x = 1 + trial % 2;
-    kind.sampling_y = 1 + trial / 2 % 2;
+    JpegKind kind{.sampling_x = 1 + trial % 2, .sampling_y = 1 + trial / 2 % 2};
     const Size size{30 + static_cast<int>(random() % 200), 30 + static_cast<int>(random() % 200)};
     const std::vector<uint8_t> file = make_jpeg(size, kind, static_cast<uint32_t>(trial));
     const CropSpec spec = random_spec(size, random);
@@ -264,8 +258,7 @@ TEST(FastPolicy, TakesCropDecoderWhereItCanAndTheExactPathElsewhere) {
 }
 
 TEST(FastPolicy, LeavesTurnedImagesToTheExactPath) {
-  JpegKind kind;
-  kind.exif_orientation = 6;
+  JpegKind kind{.exif_orientation = 6};
   const std::vector<uint8_t> file = make_jpeg({70, 80}, kind);
   const CropSpec spec{{3, 5, 60, 50}, {32, 32}, {0, 0, 32, 32}};
   ImageDecoder fast({.pixels = PixelPolicy::fast, .exif = ExifPolicy::apply});

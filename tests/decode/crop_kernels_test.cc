@@ -1,14 +1,13 @@
 // The SIMD kernels of CropDecoder: every instruction set gives the bytes of the plain twins, for
 // any input; and the inverse DCT gives libjpeg's samples.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
-#include <algorithm>
 #include <random>
 
 #include "decode/aligned_buffer.h"
 #include "decode/jpeg/idct_kernels.h"
 #include "decode/resize/planar_resize.h"
+#include "tests/decode/every_target.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 #include "tests/decode/pixels.h"
@@ -16,11 +15,7 @@
 namespace stoker {
 namespace {
 
-class CropKernels : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+using CropKernels = EveryTarget;
 
 TEST_P(CropKernels, InverseDctIsThePlainTwins) {
   constexpr int kGroups = 5;
@@ -174,9 +169,7 @@ TEST_P(CropKernels, ResizedRowsAreThePlainTwins) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllTargets, CropKernels,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(AllTargets, CropKernels, every_target(), target_name);
 
 }  // namespace
 }  // namespace stoker

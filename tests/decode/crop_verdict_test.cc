@@ -11,6 +11,7 @@
 #include "tests/decode/jpeg_recoder.h"
 #include "tests/decode/libjpeg_path.h"
 #include "tests/decode/progressive_scripts.h"
+#include "tests/decode/random_spec.h"
 
 namespace stoker {
 namespace {
@@ -34,13 +35,7 @@ class CropVerdict : public ::testing::Test {
   }
 
   static CropSpec random_spec(Size image, std::mt19937& random) {
-    const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-    CropSpec spec{{}, {24, 24}, {0, 0, 24, 24}};
-    spec.crop.width = 1 + below(image.width);
-    spec.crop.height = 1 + below(image.height);
-    spec.crop.x = below(image.width - spec.crop.width + 1);
-    spec.crop.y = below(image.height - spec.crop.height + 1);
-    return spec;
+    return {random_box(image, random), {24, 24}, {0, 0, 24, 24}};
   }
 
   CropDecoder fast_{kVerdictMaxPixels, PixelPolicy::fast};
@@ -51,10 +46,9 @@ class CropVerdict : public ::testing::Test {
 };
 
 std::vector<uint8_t> sample(uint32_t seed, bool progressive) {
-  JpegKind kind;
-  kind.sampling_x = 1 + seed % 2;
-  kind.sampling_y = 1 + seed / 2 % 2;
-  kind.quality = seed % 3 == 0 ? 95 : 70;
+  JpegKind kind{.quality = seed % 3 == 0 ? 95 : 70,
+                .sampling_x = seed % 2 == 0 ? 1 : 2,
+                .sampling_y = seed / 2 % 2 == 0 ? 1 : 2};
   if (seed % 7 == 0) kind.colours = JpegColours::gray;
   Recoding recoding{seed % 5 == 0 ? 3 : 0, seed % 2 == 0};
   std::mt19937 random(seed);

@@ -5,9 +5,7 @@
 // of RGB. `crop` is a digest of small crops under both policies, "-" if one is refused.
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>

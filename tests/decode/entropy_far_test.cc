@@ -1,8 +1,7 @@
 // Skipping far, in two places at once, on every instruction set: the places, the predictors and the
-// verdicts are those of skipping MCU by MCU, which entropy_skip_test.cc compares with the plain
+// verdicts are those of skipping MCU by MCU, which entropy_decoder_test.cc compares with the plain
 // twin.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <random>
@@ -10,6 +9,7 @@
 #include "decode/jpeg/scan_reader.h"
 #include "tests/decode/entropy_rows.h"
 #include "tests/decode/entropy_twin.h"
+#include "tests/decode/every_target.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 
@@ -61,11 +61,7 @@ std::vector<uint8_t> damaged_far(std::vector<uint8_t> file, std::mt19937& random
   return file;
 }
 
-class EntropyFar : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+using EntropyFar = EveryTarget;
 
 TEST_P(EntropyFar, SkipsAsMcuByMcu) {
   constexpr int kSamplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}};
@@ -73,10 +69,7 @@ TEST_P(EntropyFar, SkipsAsMcuByMcu) {
   uint32_t seed = 0;
   for (const auto& sampling : kSamplings) {
     for (const int quality : {30, 90, 100}) {
-      JpegKind kind;
-      kind.sampling_x = sampling[0];
-      kind.sampling_y = sampling[1];
-      kind.quality = quality;
+      JpegKind kind{.quality = quality, .sampling_x = sampling[0], .sampling_y = sampling[1]};
       SCOPED_TRACE(describe(kind));
       const std::vector<uint8_t> file = make_jpeg({501, 380}, kind, ++seed);
       expect_same_places(file, seed, met);
@@ -85,8 +78,7 @@ TEST_P(EntropyFar, SkipsAsMcuByMcu) {
       if (HasFatalFailure()) return;
     }
   }
-  JpegKind kind;
-  kind.colours = JpegColours::gray;
+  JpegKind kind{.colours = JpegColours::gray};
   expect_same_places(make_jpeg({700, 500}, kind), 1, met);
   EXPECT_GT(met, 50);
 }
@@ -135,8 +127,7 @@ TEST_P(EntropyFar, FindsTheSameDamage) {
 // A grey file of zeros, whose blocks are the codes 0 and 00: a stream that does not begin between
 // two blocks never will be there.
 TEST_P(EntropyFar, GoesOnAloneWhereNothingIsMet) {
-  JpegKind kind;
-  kind.colours = JpegColours::gray;
+  JpegKind kind{.colours = JpegColours::gray};
   std::vector<uint8_t> file = make_jpeg({320, 320}, kind);
   BaselineJpeg jpeg;
   ASSERT_TRUE(parse_baseline(file, jpeg));
@@ -178,9 +169,7 @@ TEST_P(EntropyFar, StopsWithinItsPadding) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllTargets, EntropyFar,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(AllTargets, EntropyFar, every_target(), target_name);
 
 }  // namespace
 }  // namespace stoker

@@ -40,10 +40,7 @@ void for_each_coding(const FileCheck& check) {
   uint32_t seed = 0;
   for (const auto& sampling : kRowSamplings) {
     for (const int quality : {15, 75, 95, 100}) {
-      JpegKind kind;
-      kind.sampling_x = sampling[0];
-      kind.sampling_y = sampling[1];
-      kind.quality = quality;
+      JpegKind kind{.quality = quality, .sampling_x = sampling[0], .sampling_y = sampling[1]};
       const Size size{40 + static_cast<int>(seed * 37 % 150),
                       24 + static_cast<int>(seed * 53 % 90)};
       const std::vector<uint8_t> file = make_jpeg(size, kind, ++seed);
@@ -57,8 +54,7 @@ void for_each_coding(const FileCheck& check) {
 }
 
 std::vector<uint8_t> make_noise() {
-  JpegKind kind;
-  kind.quality = 100;
+  JpegKind kind{.quality = 100};
   std::vector<uint8_t> file = make_jpeg({120, 80}, kind, 3);
   Coefficients coefficients = read_coefficients(file);
   int full = 0;

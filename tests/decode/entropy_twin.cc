@@ -109,8 +109,7 @@ std::vector<uint8_t> make_unusual(std::vector<uint8_t> file, int kind, std::mt19
 
 void for_each_unusual(const UnusualCheck& check) {
   std::mt19937 random(9);
-  JpegKind kind;
-  kind.colours = JpegColours::gray;
+  JpegKind kind{.colours = JpegColours::gray};
   const std::vector<uint8_t> original = make_jpeg({120, 120}, kind);
   size_t sound_blocks = 0;
   for (int trial = 0; trial < 400; ++trial) {
@@ -128,8 +127,7 @@ void for_each_unusual(const UnusualCheck& check) {
 }
 
 std::vector<uint8_t> make_longest(int blocks) {
-  JpegKind kind;
-  kind.colours = JpegColours::gray;
+  JpegKind kind{.colours = JpegColours::gray};
   std::vector<uint8_t> file = make_jpeg({8 * 4 * kSkipChunk, 16}, kind);
   BaselineJpeg jpeg;
   if (!parse_baseline(file, jpeg)) return {};

@@ -5,7 +5,6 @@
 #define HWY_WANT_AVX3_DL
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <random>
@@ -14,16 +13,13 @@
 #include "decode/aligned_buffer.h"
 #include "decode/jpeg/exact_colours.h"
 #include "decode/resize/exact_resize.h"
+#include "tests/decode/every_target.h"
 #include "tests/decode/pixels.h"
 
 namespace stoker {
 namespace {
 
-class ExactKernels : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+using ExactKernels = EveryTarget;
 
 void fill_random(AlignedBuffer<uint8_t>& buffer, size_t count, int extremes, std::mt19937& random) {
   buffer.grow(count);
@@ -188,9 +184,7 @@ TEST_P(ExactKernels, DownToStripIsThePlainTwin) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, ExactKernels,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, ExactKernels, every_target(), target_name);
 
 }  // namespace
 }  // namespace stoker

@@ -57,11 +57,10 @@ TEST_P(ExactPixels, AreLibjpegsAndPillowsForEverySampling) {
   const int samplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}};
   for (const auto& sampling : samplings) {
     for (int trial = 0; trial < 60 && !HasFailure(); ++trial) {
-      JpegKind kind;
-      kind.sampling_x = sampling[0];
-      kind.sampling_y = sampling[1];
-      kind.quality = 40 + trial;
-      kind.restart_rows = trial % 3;
+      JpegKind kind{.quality = 40 + trial,
+                    .sampling_x = sampling[0],
+                    .sampling_y = sampling[1],
+                    .restart_rows = trial % 3};
       const Size size{3 + static_cast<int>(random() % 260), 3 + static_cast<int>(random() % 200)};
       SCOPED_TRACE(describe(kind) + " trial " + std::to_string(trial));
       const std::vector<uint8_t> file = make_jpeg(size, kind, static_cast<uint32_t>(trial));
@@ -164,9 +163,7 @@ TEST_P(ExactPixels, AreTheSameWithASeekIndex) {
   std::mt19937 random(4);
   SeekIndexBuilder builder;
   for (int trial = 0; trial < 40; ++trial) {
-    JpegKind kind;
-    kind.sampling_x = 1 + trial % 2;
-    kind.sampling_y = 1 + trial / 2 % 2;
+    JpegKind kind{.sampling_x = 1 + trial % 2, .sampling_y = 1 + trial / 2 % 2};
     const Size size{100, 120};
     const std::vector<uint8_t> file = make_jpeg(size, kind, static_cast<uint32_t>(trial));
     std::vector<uint8_t> index;
@@ -188,8 +185,7 @@ TEST_P(ExactPixels, CoefficientsOfNoPictureAreLibjpegs) {
   SeekIndexBuilder builder;
   int taken = 0, left = 0;
   for (int trial = 0; trial < 200 && !HasFailure(); ++trial) {
-    JpegKind kind;
-    kind.quality = trial % 2 == 0 ? 100 : 90;
+    JpegKind kind{.quality = trial % 2 == 0 ? 100 : 90};
     std::vector<uint8_t> file = make_jpeg({64, 64}, kind, static_cast<uint32_t>(trial));
     // Steps of the first quantisation table, from normal to absurd: all the same, or some of them.
     constexpr uint8_t kDqt[] = {0xFF, 0xDB};

@@ -2,17 +2,16 @@
 #include "decode/codec/inflate.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "decode/codec/checksums.h"
 #include "decode/codec/png_filters.h"
+#include "tests/decode/every_target.h"
 #include "tests/decode/inflate_input.h"
 #include "tests/decode/png_maker.h"
 
@@ -123,15 +122,9 @@ TEST(Inflate, DamagedStreams) {
 }
 
 // Runs a test with every instruction set that this machine has.
-class CodecKernels : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+using CodecKernels = EveryTarget;
 
-INSTANTIATE_TEST_SUITE_P(Targets, CodecKernels,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, CodecKernels, every_target(), target_name);
 
 TEST_P(CodecKernels, ChecksumsAreZlibs) {
   std::mt19937 random(5);

@@ -42,11 +42,8 @@ std::vector<JpegKind> all_kinds() {
     for (const auto& [x, y] : kSamplings) {
       if (colours == JpegColours::ycck && x * y > 4) continue;  // more than ten blocks in an MCU
       for (const bool progressive : {false, true}) {
-        JpegKind kind;
-        kind.colours = colours;
-        kind.sampling_x = x;
-        kind.sampling_y = y;
-        kind.progressive = progressive;
+        JpegKind kind{
+            .colours = colours, .sampling_x = x, .sampling_y = y, .progressive = progressive};
         kinds.push_back(kind);
       }
     }

@@ -1,20 +1,16 @@
 // Weighted means of rows: every instruction set gives the bytes of the definition.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <random>
 #include <vector>
 
 #include "decode/pixel_ops.h"
+#include "tests/decode/every_target.h"
 
 namespace stoker {
 namespace {
 
-class MixValues : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+using MixValues = EveryTarget;
 
 // The plain twin: the definition itself, in integers that nothing overflows.
 uint8_t mean_of(int share, uint8_t own, uint8_t other) {
@@ -76,9 +72,7 @@ TEST_P(MixValues, OfEachOtherAreThoseOfTheValuesAsTheyWere) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, MixValues,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, MixValues, every_target(), target_name);
 
 }  // namespace
 }  // namespace stoker

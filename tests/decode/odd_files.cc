@@ -73,8 +73,7 @@ std::vector<OddFile> jpegs_without_tables() {
   std::vector<OddFile> files;
   constexpr JpegColours kColours[] = {JpegColours::ycc, JpegColours::gray, JpegColours::cmyk};
   for (int i = 0; i < 12; ++i) {
-    JpegKind kind;
-    kind.colours = kColours[i % 3];
+    JpegKind kind{.colours = kColours[i % 3]};
     kind.sampling_x = kind.sampling_y = kind.colours == JpegColours::gray ? 1 : 1 + i / 3 % 2;
     kind.quality = 20 + 6 * i;
     kind.progressive = i >= 6;

@@ -2,20 +2,16 @@
 #include "decode/philox_draws.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <vector>
 
 #include "staging/philox.h"
+#include "tests/decode/every_target.h"
 
 namespace stoker {
 namespace {
 
-class ManyPhiloxDraws : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+using ManyPhiloxDraws = EveryTarget;
 
 // Keys and counters with few and with all bits.
 const PhiloxDraws kDraws[] = {
@@ -40,9 +36,7 @@ TEST_P(ManyPhiloxDraws, AreThoseOfOneByOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, ManyPhiloxDraws,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, ManyPhiloxDraws, every_target(), target_name);
 
 }  // namespace
 }  // namespace stoker

@@ -5,7 +5,6 @@
 #define HWY_WANT_AVX3_DL
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +21,7 @@
 #include "decode/pixel/byte_table.h"
 #include "decode/pixel/colour.h"
 #include "decode/pixel/gaussian_kernel.h"
+#include "tests/decode/every_target.h"
 #include "tests/decode/pixels.h"
 #include "tests/support/blur_reference.h"
 #include "tests/support/colour_operations.h"
@@ -50,11 +50,8 @@ Pixels any_image(int trial, std::mt19937& random) {
   return image;
 }
 
-class PixelColours : public ::testing::TestWithParam<int64_t> {
+class PixelColours : public EveryTarget {
  protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-
   double factor() {
     const double extremes[] = {0, 1, 2, 0.5, 1e-9, 40, 3e38};
     if (random_() % 4 == 0) return extremes[random_() % 7];
@@ -213,9 +210,7 @@ TEST_P(PixelColours, TorchvisionsBlurOfTies) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, PixelColours,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, PixelColours, every_target(), target_name);
 
 // Every line is an operation, the image and a hash of what Pillow and torchvision made of it.
 TEST(PixelColourGolden, IsPillows) {

@@ -3,10 +3,10 @@
 #include "decode/pixel_ops.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <random>
 
+#include "tests/decode/every_target.h"
 #include "tests/decode/pixels.h"
 
 namespace stoker {
@@ -43,11 +43,7 @@ std::vector<uint8_t> to_planes(const Pixels& image) {
   return planes;
 }
 
-class ShiftOnTarget : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+using ShiftOnTarget = EveryTarget;
 
 TEST_P(ShiftOnTarget, EqualsTheDefinition) {
   std::mt19937 random(4);
@@ -87,9 +83,7 @@ TEST_P(ShiftOnTarget, MirrorsRowsOfAnyWidth) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, ShiftOnTarget,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, ShiftOnTarget, every_target(), target_name);
 
 TEST(Turn, EqualsTheDefinition) {
   for (const Size size : {Size{1, 1}, {7, 1}, {1, 6}, {5, 4}, {33, 21}}) {

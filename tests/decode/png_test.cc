@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <random>
-#include <string>
 
 #include "decode/image_decoder.h"
 #include "tests/decode/pixels.h"

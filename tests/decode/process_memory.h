@@ -2,12 +2,16 @@
 // too.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <malloc.h>
 
 #include <cstdint>
 #include <fstream>
+#include <span>
 #include <string>
 
+#include "decode/image_decoder.h"
+#include "tests/decode/pixels.h"
 #include "tests/support/sanitizers.h"
 
 namespace stoker {
@@ -35,6 +39,18 @@ int64_t growth_during(const Work& work) {
   work();
   const int64_t peak = process_bytes("VmHWM");
   return before < 0 || peak < 0 ? -1 : peak - before;
+}
+
+// The same for a picture that is decoded as a whole, to 224 x 224 pixels.
+inline int64_t growth_of_decoding(std::span<const uint8_t> file, Size size, DecodeCode expected,
+                                  const DecodeOptions& options = {}) {
+  ImageDecoder decoder(options);
+  Pixels out({224, 224});
+  const CropSpec spec{{0, 0, size.width, size.height}, {224, 224}, {0, 0, 224, 224}};
+  return growth_during([&] {
+    const DecodeStatus status = decoder.decode(file, spec, out.view());
+    EXPECT_EQ(status.code, expected) << status.message;
+  });
 }
 
 }  // namespace stoker

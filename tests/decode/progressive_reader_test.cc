@@ -3,7 +3,6 @@
 #include "decode/jpeg/progressive_reader.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include <random>
 
 #include "decode/image_decoder.h"
+#include "tests/decode/every_target.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/progressive_scripts.h"
 
@@ -63,11 +63,8 @@ void expect_coefficients(ProgressiveReader& reader, const Coefficients& expected
   }
 }
 
-class ProgressiveReaderTest : public ::testing::TestWithParam<int64_t> {
+class ProgressiveReaderTest : public EveryTarget {
  protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-
   void expect_same_coefficients(const Bytes& file) {
     const Coefficients expected = read_coefficients(file);
     ASSERT_TRUE(reader_.open(file));
@@ -79,18 +76,13 @@ class ProgressiveReaderTest : public ::testing::TestWithParam<int64_t> {
   std::mt19937 random_{1};
 };
 
-INSTANTIATE_TEST_SUITE_P(AllTargets, ProgressiveReaderTest,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(AllTargets, ProgressiveReaderTest, every_target(), target_name);
 
 TEST_P(ProgressiveReaderTest, GivesLibjpegsCoefficientsForEveryScript) {
   uint32_t seed = 0;
   for (const auto& sampling : kReaderSamplings) {
     for (const int quality : {15, 75, 95, 100}) {
-      JpegKind kind;
-      kind.sampling_x = sampling[0];
-      kind.sampling_y = sampling[1];
-      kind.quality = quality;
+      JpegKind kind{.quality = quality, .sampling_x = sampling[0], .sampling_y = sampling[1]};
       const Size size{40 + static_cast<int>(seed * 37 % 150),
                       24 + static_cast<int>(seed * 53 % 90)};
       const Bytes file = make_jpeg(size, kind, ++seed);
@@ -125,8 +117,7 @@ TEST_P(ProgressiveReaderTest, GivesLibjpegsCoefficientsForRandomScripts) {
 }
 
 TEST_P(ProgressiveReaderTest, GivesLibjpegsCoefficientsOfGreyFiles) {
-  JpegKind kind;
-  kind.colours = JpegColours::gray;
+  JpegKind kind{.colours = JpegColours::gray};
   for (uint32_t seed = 1; seed <= 6; ++seed) {
     kind.quality = 20 + 13 * static_cast<int>(seed);
     kind.sampling_x = 1 + static_cast<int>(seed % 2);

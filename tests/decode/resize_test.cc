@@ -1,11 +1,11 @@
 // The fast resize against its plain twin, on every instruction set of this machine.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <random>
 
 #include "decode/pillow_resize.h"
 #include "decode/resize/row_resizer.h"
+#include "tests/decode/every_target.h"
 #include "tests/decode/pixels.h"
 #include "tests/support/pillow_reference.h"
 
@@ -40,11 +40,7 @@ std::string text(const CropSpec& s) {
          (s.flip ? "flip " : "") + "filter " + std::to_string(static_cast<int>(s.filter));
 }
 
-class ResizeOnTarget : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+using ResizeOnTarget = EveryTarget;
 
 TEST_P(ResizeOnTarget, EqualsThePlainTwin) {
   std::mt19937 random(7);
@@ -87,9 +83,7 @@ TEST_P(ResizeOnTarget, ClipsOvershoot) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, ResizeOnTarget,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, ResizeOnTarget, every_target(), target_name);
 
 // Rows may come in portions of any size.
 TEST(RowResizer, TheSizeOfThePortionsDoesNotMatter) {

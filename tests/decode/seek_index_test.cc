@@ -13,6 +13,7 @@
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 #include "tests/decode/libjpeg_path.h"
+#include "tests/decode/random_spec.h"
 
 namespace stoker {
 namespace {
@@ -23,13 +24,8 @@ constexpr SeekStep kSteps[] = {SeekStep::row, SeekStep::eight};
 using Bytes = std::vector<uint8_t>;
 
 CropSpec seek_spec(Size image, std::mt19937& random) {
-  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  CropSpec spec{{}, {24, 24}, {0, 0, 24, 24}};
-  spec.crop.width = 1 + below(image.width);
-  spec.crop.height = 1 + below(image.height);
-  spec.crop.x = below(image.width - spec.crop.width + 1);
-  spec.crop.y = below(image.height - spec.crop.height + 1);
-  spec.flip = below(2) == 0;
+  CropSpec spec{random_box(image, random), {24, 24}, {0, 0, 24, 24}};
+  spec.flip = random() % 2 == 0;
   return spec;
 }
 
@@ -75,10 +71,7 @@ TEST_F(SeekIndexTest, GivesTheSamePixelsForEverySamplingAndRestartInterval) {
   int crops = 0, used = 0;
   for (const auto& [x, y] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}}) {
     for (const int interval : {0, 1, 5, 8, 16, 1000}) {
-      JpegKind kind;
-      kind.sampling_x = x;
-      kind.sampling_y = y;
-      kind.quality = interval % 2 == 0 ? 90 : 60;
+      JpegKind kind{.quality = interval % 2 == 0 ? 90 : 60, .sampling_x = x, .sampling_y = y};
       const Size size{1 + static_cast<int>(random() % 300), 1 + static_cast<int>(random() % 200)};
       const Bytes file = recode_jpeg(make_jpeg(size, kind, random() % 1000), {interval, true});
       for (const SeekStep step : kSteps) {
@@ -115,9 +108,7 @@ TEST_F(SeekIndexTest, GivesTheSamePixelsOfGreyFilesAndNoise) {
 
 // Each place of the index leads to the next one, with the same predictors.
 TEST_F(SeekIndexTest, EveryPlaceLeadsToTheNext) {
-  JpegKind kind;
-  kind.sampling_x = 2;
-  kind.quality = 95;
+  JpegKind kind{.quality = 95, .sampling_x = 2};
   const Bytes file = recode_jpeg(make_jpeg({333, 61}, kind), {11, false});
   BaselineJpeg jpeg;
   ASSERT_TRUE(parse_baseline(file, jpeg));
@@ -187,8 +178,7 @@ TEST_F(SeekIndexTest, IsRefusedForOtherBytes) {
 // The index must not hide damage above the crop.
 TEST_F(SeekIndexTest, DamageAboveTheCropIsSeen) {
   const Size size{96, 96};
-  JpegKind kind;
-  kind.restart_rows = 1;
+  JpegKind kind{.restart_rows = 1};
   const Bytes file = make_jpeg(size, kind);
   const Bytes index = index_of(file, SeekStep::row);
   const CropSpec spec{{8, 80, 40, 16}, {24, 24}, {0, 0, 24, 24}};
@@ -206,8 +196,7 @@ TEST_F(SeekIndexTest, DamageAboveTheCropIsSeen) {
 TEST_F(SeekIndexTest, AForgedIndexReadsNothingOutside) {
   std::mt19937 random(5);
   const Size size{180, 160};
-  JpegKind kind;
-  kind.quality = 97;
+  JpegKind kind{.quality = 97};
   const Bytes files[] = {make_jpeg(size, kind, 1),
                          recode_jpeg(make_jpeg(size, kind, 1), {5, false})};
   const CropSpec upper{{0, 0, 180, 100}, {24, 24}, {0, 0, 24, 24}};
@@ -234,10 +223,7 @@ TEST_F(SeekIndexTest, WhatOneCropPassesHelpsTheNext) {
   std::mt19937 random(7);
   int used = 0, whole = 0, longer = 0;
   for (int i = 0; i < 60; ++i) {
-    JpegKind kind;
-    kind.sampling_x = 1 + i % 2;
-    kind.sampling_y = 1 + i / 2 % 2;
-    kind.quality = 96;
+    JpegKind kind{.quality = 96, .sampling_x = 1 + i % 2, .sampling_y = 1 + i / 2 % 2};
     if (i % 5 == 0) kind.colours = JpegColours::gray;
     const Size size{230 + i, 220 - i};
     const int intervals[] = {0, 0, 1, 7, 40};
@@ -273,9 +259,7 @@ TEST_F(SeekIndexTest, WhatOneCropPassesHelpsTheNext) {
 // Rows that were recorded above damage do not hide it, and damage is never recorded.
 TEST_F(SeekIndexTest, DamageBelowTheRecordedRowsIsSeen) {
   const Size size{200, 200};
-  JpegKind kind;
-  kind.quality = 96;
-  kind.restart_rows = 1;
+  JpegKind kind{.quality = 96, .restart_rows = 1};
   Bytes file = make_jpeg(size, kind);
   size_t marker = file.size() - 3;
   while (file[marker] != 0xFF || file[marker + 1] < 0xD0 || file[marker + 1] > 0xD7) --marker;
@@ -301,10 +285,7 @@ class DamageBehindRecordedRows : public SeekIndexTest,
  protected:
   // A file with a restart marker per row of MCUs, and the place of the one in its middle.
   Bytes file_with_markers(size_t& marker) {
-    JpegKind kind;
-    kind.quality = 97;
-    kind.restart_rows = 1;
-    kind.colours = GetParam().first;
+    JpegKind kind{.colours = GetParam().first, .quality = 97, .restart_rows = 1};
     kind.sampling_x = kind.sampling_y = GetParam().second;
     const Bytes file = make_jpeg({240, 240}, kind);
     marker = file.size() / 2;
@@ -353,8 +334,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DamageBehindRecordedRows,
 
 TEST_F(SeekIndexTest, NothingIsRecordedInVain) {
   const CropSpec spec{{0, 0, 90, 50}, {24, 24}, {0, 0, 24, 24}};
-  JpegKind kind;
-  kind.quality = 96;
+  JpegKind kind{.quality = 96};
   const Bytes file = make_jpeg({200, 200}, kind);
   EXPECT_TRUE(decoder_.decode(file, spec, plain_.view()));
   EXPECT_TRUE(decoder_.recorded_index().empty());  // it is off
@@ -379,9 +359,7 @@ TEST_F(SeekIndexTest, IsMadeOfGoodFilesOnly) {
   int built = 0, trials = 0;
   Bytes index;
   for (uint32_t seed = 1; seed <= 30; ++seed) {
-    JpegKind kind;
-    kind.sampling_x = 1 + seed % 2;
-    kind.sampling_y = 1 + seed / 2 % 2;
+    JpegKind kind{.sampling_x = seed % 2 == 0 ? 1 : 2, .sampling_y = seed / 2 % 2 == 0 ? 1 : 2};
     const Bytes file = recode_jpeg(make_jpeg({72, 88}, kind, seed), {seed % 3 == 0 ? 4 : 0, true});
     EXPECT_FALSE(builder_.build(std::span(file).first(file.size() - 2), SeekStep::row, index));
     for (int trial = 0; trial < 60; ++trial, ++trials) {
@@ -395,8 +373,7 @@ TEST_F(SeekIndexTest, IsMadeOfGoodFilesOnly) {
   }
   EXPECT_GT(built, trials / 10);  // another value is not damage that anyone can detect
   EXPECT_LT(built, trials);
-  JpegKind progressive;
-  progressive.progressive = true;
+  JpegKind progressive{.progressive = true};
   EXPECT_FALSE(builder_.build(make_jpeg({72, 88}, progressive), SeekStep::row, index));
   EXPECT_FALSE(builder_.build({}, SeekStep::row, index));
 }

@@ -6,20 +6,17 @@
 #include "decode/jpeg/stuffing.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <random>
 #include <vector>
 
+#include "tests/decode/every_target.h"
+
 namespace stoker {
 namespace {
 
-class Stuffing : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+using Stuffing = EveryTarget;
 
 TEST_P(Stuffing, TakesStuffingOutUpToTheMarker) {
   std::mt19937 random(7);
@@ -59,9 +56,7 @@ TEST_P(Stuffing, IsCounted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllTargets, Stuffing,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(AllTargets, Stuffing, every_target(), target_name);
 
 }  // namespace
 }  // namespace stoker

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <random>
-#include <string>
 
 #include "decode/codec/tiff_lines.h"
 #include "decode/image_decoder.h"
@@ -446,13 +445,8 @@ TEST(Tiff, NothingBelowOrBesideTheCropIsDecoded) {
 }
 
 int64_t growth_of_tiff(const Bytes& file, Size size, DecodeCode expected) {
-  ImageDecoder decoder({.max_pixels = int64_t{size.width} * size.height});
-  Pixels out({224, 224});
-  const CropSpec spec{{0, 0, size.width, size.height}, {224, 224}, {0, 0, 224, 224}};
-  return growth_during([&] {
-    const DecodeStatus status = decoder.decode(file, spec, out.view());
-    EXPECT_EQ(status.code, expected) << status.message;
-  });
+  return growth_of_decoding(file, size, expected,
+                            {.max_pixels = int64_t{size.width} * size.height});
 }
 
 // However few strips a file has, only some rows are held, and libtiff's copy of what is compressed.

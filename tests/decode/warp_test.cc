@@ -3,15 +3,14 @@
 #include "decode/pixel/warp.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 #include <sys/mman.h>
 
 #include <cmath>
 #include <fstream>
-#include <limits>
 #include <random>
 #include <sstream>
 
+#include "tests/decode/every_target.h"
 #include "tests/decode/pixels.h"
 #include "tests/decode/warp_request.h"
 #include "tests/support/warp_reference.h"
@@ -41,11 +40,7 @@ TEST(GoldenWarps, ArePillowsAndTorchvisions) {
   EXPECT_EQ(count, 378);
 }
 
-class WarpOnTarget : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+using WarpOnTarget = EveryTarget;
 
 // Ordinary matrices, and numbers of any kind.
 class NumberDraw {
@@ -148,9 +143,7 @@ TEST_P(WarpOnTarget, TakesPixelsBeyondTwoGigabytes) {
   munmap(memory, size_t{kRows} << 30);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, WarpOnTarget,
-                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, WarpOnTarget, every_target(), target_name);
 
 TEST(WarpMatrix, QuarterTurnsAreThoseOfPillow) {
   const Size wide{40, 30}, square{30, 30};

@@ -199,30 +199,22 @@ TEST(Webp, RowsBelowTheCropAreNotDecoded) {
   EXPECT_TRUE(!decode_webp(broken, lower, pixels).ok() || pixels != expected);
 }
 
-int64_t growth_of_webp(const Bytes& file, Size size, DecodeCode expected) {
-  ImageDecoder decoder;
-  Pixels out({224, 224});
-  const CropSpec spec{{0, 0, size.width, size.height}, {224, 224}, {0, 0, 224, 224}};
-  return growth_during([&] {
-    const DecodeStatus status = decoder.decode(file, spec, out.view());
-    EXPECT_EQ(status.code, expected) << status.message;
-  });
-}
-
 // A huge canvas, or a huge frame, that a few bytes promise.
 TEST(Webp, BombsTakeNoMemory) {
   const Bytes tiny = make_webp({16, 16}, true, 1);
   const Size huge{13'000, 13'000}, too_huge{1 << 24, 1 << 24};
   const Box inside{0, 0, 16, 16}, whole{0, 0, 13'000, 13'000};
   // In an animation only the frame is made; the canvas around it is black.
-  EXPECT_LE(growth_of_webp(animate(tiny, huge, inside), huge, DecodeCode::ok), kLittleGrowth);
-  EXPECT_LE(growth_of_webp(animate(tiny, too_huge, inside), huge, DecodeCode::too_large),
+  EXPECT_LE(growth_of_decoding(animate(tiny, huge, inside), huge, DecodeCode::ok), kLittleGrowth);
+  EXPECT_LE(growth_of_decoding(animate(tiny, too_huge, inside), huge, DecodeCode::too_large),
             kLittleGrowth);
   // The frame is larger than its pixels, or than the canvas.
-  EXPECT_LE(growth_of_webp(animate(tiny, huge, whole), huge, DecodeCode::corrupt), kLittleGrowth);
+  EXPECT_LE(growth_of_decoding(animate(tiny, huge, whole), huge, DecodeCode::corrupt),
+            kLittleGrowth);
   const Size small{20, 20};
   for (const Box box : {whole, Box{0, 0, 1 << 24, 1 << 24}, {6, 0, 16, 16}, {0, 6, 16, 16}}) {
-    EXPECT_LE(growth_of_webp(animate(tiny, small, box), small, DecodeCode::corrupt), kLittleGrowth);
+    EXPECT_LE(growth_of_decoding(animate(tiny, small, box), small, DecodeCode::corrupt),
+              kLittleGrowth);
   }
   // A still picture with another canvas than its pixels have.
   Bytes still = animate(tiny, huge, inside, 0);
@@ -230,14 +222,14 @@ TEST(Webp, BombsTakeNoMemory) {
   still.insert(still.end(), tiny.begin() + 12, tiny.end());
   const auto bytes = static_cast<uint32_t>(still.size() - 8);
   for (size_t i = 0; i < 4; ++i) still[4 + i] = static_cast<uint8_t>(bytes >> 8 * i);
-  EXPECT_LE(growth_of_webp(still, huge, DecodeCode::corrupt), kLittleGrowth);
+  EXPECT_LE(growth_of_decoding(still, huge, DecodeCode::corrupt), kLittleGrowth);
   // Pixels whose own header promises too many: the plan of memory has a frame for them.
   Bytes header = tiny;
   for (const size_t side : {26u, 28u}) {
     header[side] = 13'000 & 0xff;
     header[side + 1] = 13'000 >> 8;
   }
-  EXPECT_LE(growth_of_webp(header, huge, DecodeCode::corrupt),
+  EXPECT_LE(growth_of_decoding(header, huge, DecodeCode::corrupt),
             decode_scratch_bound({}, {224, 224}).whole_frame);
 }
 
