@@ -1,4 +1,4 @@
-// What holds for files of all codecs, and broken ones. (golden_test.cc tests their pixels.)
+// Everything that holds for files of all codecs, and broken ones. (Their pixels: golden_test.cc.)
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,5 +1,4 @@
 // The policies: torchvision's magnitudes, bit for bit, and which operations are chosen how often.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,6 +11,7 @@
 
 #include "pipeline/augment.h"
 #include "pipeline/augment/policy_ops.h"
+#include "tests/pipeline/drawn_steps.h"
 
 namespace stoker {
 namespace {
@@ -65,23 +65,9 @@ std::map<std::string, int> counts_of(const std::string& list, int samples,
     draw_augmentation(spec, spec.output, 1, 0, sample, draws);
     if (draws.steps().empty()) ++counts["identity"];
     for (const PixelStep& step : draws.steps()) {
-      std::string name = step.kind->name;
-      if (name == "affine") {
-        const auto& m = step.values;
-        name = m[0] != 1   ? "rotate"
-               : m[1] != 0 ? "shear_x"
-               : m[3] != 0 ? "shear_y"
-               : m[2] != 0 ? "translate_x"
-               : m[5] != 0 ? "translate_y"
-                           : "identity";
-      }
+      const auto [name, place] = warp_of(step);
       ++counts[name];
-      numbers[name].insert(name == "rotate" ? step.values[1]
-                                            : step.values[name == "shear_x"       ? 1
-                                                          : name == "shear_y"     ? 3
-                                                          : name == "translate_x" ? 2
-                                                          : name == "translate_y" ? 5
-                                                                                  : 0]);
+      numbers[name].insert(step.values[place]);
     }
   }
   return counts;

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -61,32 +59,6 @@ class BlobCacheTest : public ::testing::Test {
   std::string path_;
 };
 
-TEST_F(BlobCacheTest, TheIndexIsKeptAndUsed) {
-  const auto first = open();
-  expect_all(*first);
-  ASSERT_EQ(cached().size(), 1u);
-  const auto written = fs::last_write_time(cached()[0]);
-  const auto second = open();
-  expect_all(*second);
-  EXPECT_EQ(fs::last_write_time(cached()[0]), written);
-  EXPECT_EQ(first->fingerprint(), second->fingerprint());
-  EXPECT_EQ(first->labels_digest(), second->Source::labels_digest());
-}
-
-TEST_F(BlobCacheTest, AnIndexOfOtherBlobsIsMadeAgain) {
-  open();
-  std::ofstream(path_, std::ios::app) << "p/new.jpg,3\n";
-  settle(path_);
-  EXPECT_EQ(open()->size(), kSamples + 1);
-  EXPECT_EQ(cached().size(), 1u);
-}
-
-TEST_F(BlobCacheTest, ABlobThatChangedAMomentAgoIsNotKept) {
-  fs::last_write_time(path_, fs::file_time_type::clock::now());
-  expect_all(*open());
-  EXPECT_THAT(cached(), IsEmpty());
-}
-
 TEST_F(BlobCacheTest, SmallIndexesAreNotKept) {
   const std::string path = folder_.write("small.csv", "path,label\na.jpg,1\n");
   settle(path);
@@ -109,12 +81,7 @@ TEST_F(BlobCacheTest, ADamagedTableIsMadeAgain) {
   const std::string index = cached()[0];
   const auto bytes = static_cast<int64_t>(fs::file_size(index));
   for (const int64_t at : {int64_t{0}, int64_t{9}, int64_t{25}, bytes - 1, bytes - 40}) {
-    std::fstream file(index, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(at);
-    const char damaged = static_cast<char>(file.get() ^ 0x10);
-    file.seekp(at);
-    file.put(damaged);
-    file.close();
+    damage_byte(index, at);
     EXPECT_EQ(BlobIndex::open(index), nullptr) << at;
     expect_all(*open());
     EXPECT_NE(BlobIndex::open(index), nullptr) << at;
@@ -128,11 +95,7 @@ TEST_F(BlobCacheTest, ADamagedSegmentMakesItsSamplesBad) {
   folder_.write("p/149999.jpg", "last");
   open();
   const std::string index = cached()[0];
-  {
-    std::fstream file(index, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(sizeof(SealedHeader) + 24 * 100 + 3);
-    file.put(0x55);
-  }
+  damage_byte(index, sizeof(SealedHeader) + 24 * 100 + 3);
   const auto source = open();
   EXPECT_EQ(text_of(*source, 0), "error: the index of the samples is damaged; delete " + index);
   EXPECT_EQ(source->label(1), 0);

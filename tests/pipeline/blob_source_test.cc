@@ -5,11 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
-#include <chrono>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -78,41 +75,32 @@ TEST(BlobSourceTest, WhatIsLeftOutIsCountedAndNamed) {
   EXPECT_EQ(notes[0].message, "3 entries are left out (a key without an image), as a.tar/0");
 }
 
-// Returns a Parquet file of 20 images of 1000 bytes in one page.
-std::string parquet_of(int codec) {
-  MadeColumn images, labels;
-  images.names = {"image"};
-  images.codec = codec;
-  labels.names = {"label"};
-  labels.type = kMadeInt32;
+// Returns a Parquet file of 20 images of 1000 bytes in one page, of two classes.
+std::string parquet_of(int codec, const std::string& first_class = "") {
+  MadeColumn images{.names = {"image"}, .codec = codec},
+      labels{.names = {"label"}, .type = kMadeInt32};
   for (int i = 0; i < 20; ++i) {
     images.values.push_back(plain_bytes(std::string(1000, static_cast<char>('a' + i))));
     labels.values.push_back(plain_int32(i % 2));
   }
-  MadeParquet file;
-  file.columns = {images, labels};
+  MadeParquet file{.columns = {images, labels}};
+  if (!first_class.empty()) {
+    file.metadata = {{"huggingface", R"({"info": {"features": {"label": {"names": [")" +
+                                         first_class + R"(", "dog"]}}}})"}};
+  }
   return file.bytes();
 }
 
 TEST(BlobSourceTest, FilesThatNameOtherClassesAreRefused) {
   const TempFolder folder;
   for (const std::string name : {"a", "b"}) {
-    MadeColumn images, labels;
-    images.names = {"image"};
-    images.values = {plain_bytes("x")};
-    labels.names = {"label"};
-    labels.type = kMadeInt64;
-    labels.values = {plain_int64(0)};
-    MadeParquet file;
-    file.columns = {images, labels};
-    file.metadata = {{"huggingface", R"({"info": {"features": {"label": {"names": ["first of )" +
-                                         name + "\"]}}}}"}};
-    folder.write(name + ".parquet", file.bytes());
+    folder.write(name + ".parquet", parquet_of(kMadePlain, "first of " + name));
   }
-  EXPECT_THAT(open_all(folder.path() + "/b.parquet")->class_names(), ElementsAre("first of b"));
+  EXPECT_THAT(open_all(folder.path() + "/b.parquet")->class_names(),
+              ElementsAre("first of b", "dog"));
   EXPECT_EQ(blob_error(folder.path()), folder.path() +
-                                           "/b.parquet: it names other classes (1) than " +
-                                           folder.path() + "/a.parquet (1)");
+                                           "/b.parquet: it names other classes (2) than " +
+                                           folder.path() + "/a.parquet (2)");
 }
 
 TEST(BlobSourceTest, ImagesOfCompressedPagesAreUnpacked) {

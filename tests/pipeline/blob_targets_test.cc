@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -314,10 +312,7 @@ TEST(BlobTargets, ADamagedIndexGivesZeros) {
   options.cache_dir = folder.make_folder("cache");
   open_source(path, options);
   const std::string index = fs::directory_iterator(options.cache_dir)->path().string();
-  std::fstream file(index, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(sizeof(SealedHeader) + 3);
-  file.put(0x55);
-  file.close();
+  damage_byte(index, sizeof(SealedHeader) + 3);
   const auto source = open_source(path, options);
   EXPECT_THAT(column_values<int64_t>(*source, 1), ElementsAre(0));
   EXPECT_THAT(column_values<int64_t>(*source, 9'999), ElementsAre(5));

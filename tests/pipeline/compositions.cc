@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -222,12 +221,7 @@ void expect_reads(const Source& source, const ModelSample& sample, SampleId id) 
 // ---- Feeds
 
 LoaderOptions model_options() {
-  LoaderOptions options;
-  options.batch_size = 4;
-  options.shuffle = false;
-  options.feed.workers = 0;
-  options.feed.seek_index = "off";
-  return options;
+  return {.batch_size = 4, .shuffle = false, .feed = {.workers = 0, .seek_index = "off"}};
 }
 
 AugmentSpec model_augment(const Model& model) {

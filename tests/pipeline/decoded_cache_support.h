@@ -53,11 +53,10 @@ class PictureFolder {
         path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours_ago));
   }
   std::vector<uint8_t> jpeg(Size size) const {
-    JpegKind kind;
-    kind.quality = 90;
-    kind.sampling_x = 1 + number_ % 2;
-    kind.sampling_y = 1 + number_ / 2 % 2;
-    kind.progressive = number_ % 5 == 4;
+    JpegKind kind{.quality = 90,
+                  .sampling_x = 1 + number_ % 2,
+                  .sampling_y = 1 + number_ / 2 % 2,
+                  .progressive = number_ % 5 == 4};
     return make_jpeg(size, kind, static_cast<uint32_t>(number_) + 1);
   }
 
@@ -72,16 +71,14 @@ class PictureFolder {
 };
 
 inline LoaderOptions decoded_options(const Recipe& recipe, double epochs, int workers) {
-  LoaderOptions options;
-  options.batch_size = 8;
-  options.seed = 3;
-  options.epochs = epochs;
-  options.feed.workers = workers;
-  options.feed.seek_index = "off";
-  options.feed.max_bad = 1e9;
-  options.feed.decode.pixels = recipe.pixels;
-  options.digests = true;
-  return options;
+  return {.batch_size = 8,
+          .seed = 3,
+          .epochs = epochs,
+          .feed = {.workers = workers,
+                   .decode = {.pixels = recipe.pixels},
+                   .seek_index = "off",
+                   .max_bad = 1e9},
+          .digests = true};
 }
 
 struct FedRows {

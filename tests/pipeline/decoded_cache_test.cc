@@ -1,12 +1,15 @@
 // DecodedCache: rows with it are those without it, what it keeps and refuses, and what damage,
-// changed files, other sizes and full disks do. decoded_cache_kill_test.cc has the tests with
-// several processes.
+// changed files, other sizes, full disks and several processes do. (kept_files_test.cc has kills.)
 #include "pipeline/cache/decoded_cache.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -21,6 +24,8 @@
 #include "pipeline/source/synthetic_source.h"
 #include "tests/pipeline/decoded_cache_support.h"
 #include "tests/support/cache_folder.h"
+#include "tests/support/child_test.h"
+#include "tests/support/temp_folder.h"
 
 namespace stoker::testing {
 namespace {
@@ -50,15 +55,6 @@ std::string decoded_refusal(const Source& source, const Recipe& recipe) {
     return error.what();
   }
   return "";
-}
-
-void change(const std::string& path, int64_t offset) {
-  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-  file.seekg(offset);
-  const int byte = file.get();
-  file.seekp(offset);
-  file.put(static_cast<char>(byte ^ 0x40));
-  ASSERT_TRUE(file.good());
 }
 
 // ---- The same rows
@@ -252,8 +248,7 @@ TEST_F(DecodedCacheTest, WhatIsKeptIsNotAnnouncedNorWhatIsPast) {
 // With a seek index only a part of each file is read, the first time as well.
 TEST(DecodedCachePieces, AreKeptAsWholeFilesAre) {
   PictureFolder pictures;
-  JpegKind large;
-  large.quality = 97;
+  JpegKind large{.quality = 97};
   for (uint32_t i = 0; i < 16; ++i) pictures.add(make_jpeg({400, 360}, large, i + 1));
   const CacheFolder home(pictures.path() + "/home");
   const Recipe recipe{"corner_crop('top_left', 60) | flip", {60, 60}, PixelPolicy::fast};
@@ -477,16 +472,16 @@ TEST_F(DecodedCacheTest, DamageIsAMissThatIsMended) {
   const FedRows plain = fed(nullptr);
   const std::string folder = fed(disk()).stats.cache->folder;
   const int64_t bytes = row_bytes(kEvaluation);
-  change(folder + "/seals", 8 * 3 + 2);
-  change(folder + "/samples", 7 * bytes + 9);     // a head
-  change(folder + "/samples", 9 * bytes + 500);   // pixels
-  change(folder + "/samples", 23 * bytes + 700);  // pixels
+  damage_byte(folder + "/seals", 8 * 3 + 2);
+  damage_byte(folder + "/samples", 7 * bytes + 9);     // a head
+  damage_byte(folder + "/samples", 9 * bytes + 500);   // pixels
+  damage_byte(folder + "/samples", 23 * bytes + 700);  // pixels
   for (const int hits : {kSamples - 4, kSamples}) {
     const FedRows with = fed(disk(), 1);
     EXPECT_EQ(with.stats.cache->hits, hits);
     EXPECT_EQ(with.stats.cache->kept, kSamples - hits);
   }
-  change(folder + "/samples", 9 * bytes + 500);
+  damage_byte(folder + "/samples", 9 * bytes + 500);
   EXPECT_EQ(fed(disk()).rows, plain.rows);
   fs::resize_file(folder + "/samples", 10 * bytes + 3);
   EXPECT_EQ(fed(disk()).rows, plain.rows);
@@ -578,6 +573,42 @@ TEST_F(DecodedCacheTest, AFullDiskMakesItSmallerAndNotTheRunShorter) {
   EXPECT_GE(read_only.stats.cache->hits, 3 * with.stats.cache->kept);
   EXPECT_EQ(read_only.stats.cache->kept, 0);
   EXPECT_EQ(umount(folder.c_str()), 0);
+}
+
+constexpr const char* kData = "STOKER_TEST_DECODED_DATA";
+constexpr const char* kDecodedFolder = "STOKER_TEST_DECODED_FOLDER";
+constexpr const char* kDecodedEpochs = "STOKER_TEST_DECODED_EPOCHS";
+constexpr int64_t kDecodedBytes = int64_t{1} << 30;
+
+// The other process: this program, with this test alone.
+TEST(DecodedCacheProcess, FeedsEpochs) {
+  if (std::getenv(kData) == nullptr) GTEST_SKIP() << "it is started by the tests below";
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const auto source = open_source(std::getenv(kData), Split::all);
+  const auto cache = cache_at(std::getenv(kDecodedFolder), kDecodedBytes);
+  feed_rows(*source, kSmall, cache, std::atof(std::getenv(kDecodedEpochs)), 2);
+}
+
+TEST(DecodedCacheProcesses, ThreeFillOneCacheTogether) {
+  constexpr int kSamples = 800;
+  PictureFolder pictures;
+  pictures.add_small(kSamples);
+  const auto source = pictures.open();
+  const auto start = [&] {
+    return start_child_test("DecodedCacheProcess.*", {{kData, pictures.path() + "/data"},
+                                                      {kDecodedFolder, pictures.cache_folder()},
+                                                      {kDecodedEpochs, "3"}});
+  };
+  const auto cache = [&] { return cache_at(pictures.cache_folder(), kDecodedBytes); };
+  const pid_t first = start(), second = start();
+  const FedRows own = feed_rows(*source, kSmall, cache(), 3, 2);
+  EXPECT_EQ(wait_for_child(first), 0);
+  EXPECT_EQ(wait_for_child(second), 0);
+  const FedRows plain = feed_rows(*source, kSmall, nullptr, 3, 2);
+  EXPECT_EQ(own.rows, plain.rows);
+  const FedRows after = feed_rows(*source, kSmall, cache(), 3, 2);
+  EXPECT_EQ(after.rows, plain.rows);
+  EXPECT_EQ(after.stats.cache->hits, 3 * kSamples);
 }
 
 }  // namespace

@@ -56,8 +56,7 @@ TEST(DeviceEdits, OnlyWhereTheHostNeedNotSeeThePixels) {
   EXPECT_EQ(edits_of(spec, {false, false}), both);
   EXPECT_EQ(edits_of(spec, {true}), none);
   EXPECT_EQ(edits_of(spec, {false, true}), none) << "the workers fill rows for both";
-  LoaderOptions options;
-  options.digests = true;
+  LoaderOptions options{.digests = true};
   EXPECT_EQ(edits_of(spec, {false}, options), none);
   options.digests = false;
   options.format = RowFormat{};
@@ -150,13 +149,8 @@ Fed feed_of(const Source& source, const AugmentSpec& spec, const LoaderOptions& 
 }
 
 LoaderOptions edited_options(int batch, int workers) {
-  LoaderOptions options;
-  options.batch_size = batch;
-  options.seed = 11;
-  options.epochs = 2;
-  options.feed.workers = workers;
-  options.feed.max_bad = 100;
-  return options;
+  return {
+      .batch_size = batch, .seed = 11, .epochs = 2, .feed = {.workers = workers, .max_bad = 100}};
 }
 
 void expect_same(const Source& source, const AugmentSpec& spec, LoaderOptions options,

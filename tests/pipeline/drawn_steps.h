@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pipeline/augment.h"
@@ -32,6 +34,18 @@ inline Drawn draw(const AugmentSpec& spec, Size source, int64_t sample, int64_t 
   draw_augmentation(spec, source, seed, epoch, sample, draws);
   EXPECT_EQ(draws.failure(), "");
   return {{draws.steps().begin(), draws.steps().end()}, plan_decode(draws)};
+}
+
+// The step's name, of one that warps by the number that is set; and that number's place.
+inline std::pair<std::string, size_t> warp_of(const PixelStep& step) {
+  if (step.kind->name != std::string_view("affine")) return {step.kind->name, 0};
+  const auto& m = step.values;
+  if (m[0] != 1) return {"rotate", 1};
+  if (m[1] != 0) return {"shear_x", 1};
+  if (m[3] != 0) return {"shear_y", 3};
+  if (m[2] != 0) return {"translate_x", 2};
+  if (m[5] != 0) return {"translate_y", 5};
+  return {"identity", 0};
 }
 
 // The values are distributed evenly from `low` to `high`, by the test of Kolmogorov and Smirnov.

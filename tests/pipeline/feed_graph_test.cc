@@ -20,11 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 LoaderOptions graph_options(int workers, int batch = 4) {
-  LoaderOptions options;
-  options.batch_size = batch;
-  options.seed = 9;
-  options.feed.workers = workers;
-  return options;
+  return {.batch_size = batch, .seed = 9, .feed = {.workers = workers}};
 }
 
 int threads_of_this_process() {

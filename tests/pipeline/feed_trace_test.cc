@@ -14,14 +14,12 @@ namespace stoker::testing {
 namespace {
 
 LoaderOptions traced_options(int workers, Tracer* tracer = nullptr) {
-  LoaderOptions options;
-  options.batch_size = 4;
-  options.seed = 9;
-  options.feed.workers = workers;
-  options.epochs = 3;
-  options.digests = true;
-  options.tracer = tracer;
-  return options;
+  return {.batch_size = 4,
+          .seed = 9,
+          .epochs = 3,
+          .feed = {.workers = workers},
+          .digests = true,
+          .tracer = tracer};
 }
 
 TEST(FeedTrace, OneCoreGivesOneWorker) {

@@ -69,17 +69,6 @@ TEST_F(CachedIndex, RemembersWhatIsLeftOutAndWhatHasTwoLabels) {
   EXPECT_EQ(index.two_labels[0].second, "b/again.jpg");
 }
 
-TEST_F(CachedIndex, IsTheListThatWasScanned) {
-  FolderIndex index;
-  ASSERT_TRUE(load_index(cache_, query_, index));
-  ASSERT_EQ(index.size(), 3);
-  EXPECT_EQ(index.class_names, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(index.folder_path(1), "a/sub");
-  EXPECT_EQ(index.file_name(1), "2.jpg");
-  EXPECT_EQ(index.folder_of(2).label, 1);
-  EXPECT_EQ(std::distance(fs::directory_iterator(dir()), {}), 1);  // no temporary file is left
-}
-
 TEST_F(CachedIndex, IsStaleWhenAnyFolderChanged) {
   const std::vector<std::function<void()>> changes = {
       [&] { folder_.write("a/4.jpg"); },

@@ -185,12 +185,7 @@ TEST_F(GrowingShardsTest, TheFirstShardsAreThereBeforeTheOthers) {
 
 // Feeding the first samples, and then all from the next step on, is feeding all.
 TEST_F(GrowingShardsTest, AFeedOfTheFirstSamplesIsTheBeginningOfTheWholeFeed) {
-  LoaderOptions options;
-  options.batch_size = 6;
-  options.shuffle = false;
-  options.seed = 7;
-  options.digests = true;
-  options.epochs = 2;
+  LoaderOptions options{.batch_size = 6, .seed = 7, .shuffle = false, .epochs = 2, .digests = true};
   const auto expected = Feed(*local("train-{0..3}.tar"), crop_spec(), options).all();
   const auto source = begin("train-{0..3}.tar");
   std::vector<Delivered> batches;

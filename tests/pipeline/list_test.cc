@@ -22,7 +22,7 @@ CollectedSamples scan_of_list(const char* name, const std::string& text,
 }
 
 std::string list_error(const char* name, const std::string& text, const FieldChoice& fields = {}) {
-  return MemoryScan{scan_list, name}.error(text, fields);
+  return MemoryScan{scan_list, name}.refusal(text, fields);
 }
 
 // "PATH LABEL" for each sample.
@@ -108,12 +108,11 @@ TEST(List, TheFirstLabelDecidesWhetherTheyAreNumbers) {
               ElementsAre("a text 7x", "b text 8"));
   EXPECT_THAT(list_lines(scan_of_list("l.csv", "a,007\nb,8\n")), ElementsAre("a 7", "b 8"));
   EXPECT_EQ(list_error("l.csv", "a,7\nb,8\nc,cat\n"),
-            "l.csv: at byte 8: line 3: the label 'cat': text where the first lines have numbers");
+            "8: line 3: the label 'cat': text where the first lines have numbers");
   EXPECT_EQ(
       list_error("l.csv", "a,7\nb,9223372036854775808\n"),
-      "l.csv: at byte 4: line 2: the label '9223372036854775808' is a number, but none that a "
-      "class may have: classes are whole numbers from 0 on, or text; other numbers are read "
-      "as a target");
+      "4: line 2: the label '9223372036854775808' is a number, but none that a class may have: "
+      "classes are whole numbers from 0 on, or text; other numbers are read as a target");
   // They would silently become text, as the first label as well.
   for (const std::string label : {"0.5", "99999999999999999999", "-1e3", "+.5"}) {
     EXPECT_THAT(list_error("l.csv", "a," + label + "\n"), HasSubstr("'" + label + "' is a number"));
@@ -124,10 +123,10 @@ TEST(List, TheFirstLabelDecidesWhetherTheyAreNumbers) {
   EXPECT_EQ(list_error("l.jsonl",
                        "{\"path\":\"a\",\"y\":1,\"x\":{\"y\":3,\"y\":4}}\n"
                        "{\"path\":\"a:{\\\"\",\"y\":1,\"y\":2}\n"),
-            "l.jsonl: at byte 37: line 2: the key 'y' is there twice");
+            "37: line 2: the key 'y' is there twice");
   // Before another key's list, too: keys are counted first, those in lists are not.
   EXPECT_EQ(list_error("l.jsonl", "{\"path\":\"a\",\"path\":\"b\",\"x\":[1],\"y\":1}\n"),
-            "l.jsonl: at byte 0: line 1: the key 'path' is there twice");
+            "0: line 1: the key 'path' is there twice");
 }
 
 TEST(List, JsonLines) {
@@ -162,81 +161,74 @@ TEST(List, ALineMayHaveOneMebibyte) {
   EXPECT_EQ(scan_of_list("l.csv", longest + "\r\n" + longest + "\n" + longest).samples.size(), 3u);
   for (const char* end : {"", "\n", "\r\n", "\nb,1,x\n"}) {
     EXPECT_EQ(list_error("l.csv", "b,1,x\n" + longest + "x" + end),
-              "l.csv: at byte 6: line 2: more than 1048576 bytes");
+              "6: line 2: more than 1048576 bytes");
   }
   EXPECT_EQ(list_error("l.csv", "b,1,\"\n" + longest),
-            "l.csv: at byte 0: line 1: more than 1048576 bytes; is there a quote that is not "
-            "closed?");
+            "0: line 1: more than 1048576 bytes; is there a quote that is not closed?");
   EXPECT_EQ(list_error("l.jsonl", std::string(kMax + 1, ' ')),
-            "l.jsonl: at byte 0: line 1: more than 1048576 bytes");
+            "0: line 1: more than 1048576 bytes");
 }
 
 TEST(ListErrors, TheFile) {
-  EXPECT_EQ(list_error("l.csv", ""), "l.csv: at byte 0: the file is empty");
+  EXPECT_EQ(list_error("l.csv", ""), "0: the file is empty");
   EXPECT_EQ(list_error("l.txt", "a,1"),
-            "l.txt: at byte 0: the name of a list ends in .csv, .tsv, .jsonl or .ndjson");
+            "0: the name of a list ends in .csv, .tsv, .jsonl or .ndjson");
 }
 
 TEST(ListErrors, Columns) {
-  EXPECT_EQ(
-      list_error("l.csv", "a.jpg\nb.jpg\n"),
-      "l.csv: at byte 0: line 1: one column, 'a.jpg': the label is missing; `label_from` none "
-      "takes a list without labels");
+  EXPECT_EQ(list_error("l.csv", "a.jpg\nb.jpg\n"),
+            "0: line 1: one column, 'a.jpg': the label is missing; `label_from` none takes a list "
+            "without labels");
   EXPECT_EQ(list_error("l.csv", "path,kind\na,1\n"),
-            "l.csv: at byte 0: line 1: none of label, labels, class, class_name, category, target, "
-            "y is here; there is 'path', 'kind': say where the label is with "
-            "`label_from`, or none");
+            "0: line 1: none of label, labels, class, class_name, category, target, y is here; "
+            "there is 'path', 'kind': say where the label is with `label_from`, or none");
   EXPECT_EQ(list_error("l.csv", "where,kind\na,1\n", {"", "kind"}),
-            "l.csv: at byte 0: line 1: none of path, file, file_name, filename, filepath, image, "
-            "image_path is here; there is 'where', 'kind': say where the path is with "
-            "`image_from`");
+            "0: line 1: none of path, file, file_name, filename, filepath, image, image_path is "
+            "here; there is 'where', 'kind': say where the path is with `image_from`");
   EXPECT_EQ(list_error("l.csv", "path,label\na,1\n", {"img", ""}),
-            "l.csv: at byte 0: line 1: no 'img' is here; there is 'path', 'label': say where the "
-            "path is with `image_from`");
+            "0: line 1: no 'img' is here; there is 'path', 'label': say where the path is with "
+            "`image_from`");
   EXPECT_EQ(list_error("l.tsv", "a\t1\n", {"", "kind"}),
-            "l.tsv: at byte 0: line 1: none of path, file, file_name, filename, filepath, image, "
-            "image_path is here; there is 'a', '1': say where the path is with `image_from`");
+            "0: line 1: none of path, file, file_name, filename, filepath, image, image_path is "
+            "here; there is 'a', '1': say where the path is with `image_from`");
 }
 
 TEST(ListErrors, Lines) {
-  EXPECT_EQ(list_error("l.csv", "a,1\nb,1,2\n"),
-            "l.csv: at byte 4: line 2: 3 fields, and the first line has 2");
-  EXPECT_EQ(list_error("l.tsv", "a\t1\n\n"),
-            "l.tsv: at byte 4: line 2: 1 fields, and the first line has 2");
+  EXPECT_EQ(list_error("l.csv", "a,1\nb,1,2\n"), "4: line 2: 3 fields, and the first line has 2");
+  EXPECT_EQ(list_error("l.tsv", "a\t1\n\n"), "4: line 2: 1 fields, and the first line has 2");
   EXPECT_EQ(list_error("l.csv", "\"a\nb\",1\n\"c\r\nd\",1\ne\n"),
-            "l.csv: at byte 17: line 5: 1 fields, and the first line has 2");
-  EXPECT_EQ(list_error("l.csv", "a,\"1\nb,1\n"), "l.csv: at byte 0: line 1: a quote is not closed");
+            "17: line 5: 1 fields, and the first line has 2");
+  EXPECT_EQ(list_error("l.csv", "a,\"1\nb,1\n"), "0: line 1: a quote is not closed");
   EXPECT_EQ(list_error("l.csv", "a,\"1\"2\n"),
-            "l.csv: at byte 0: line 1: text after the quote that closes a field");
+            "0: line 1: text after the quote that closes a field");
   for (const char* text : {"x\"y,1\n", "\"b\",x\"y\n"}) {
     EXPECT_EQ(list_error("l.csv", text),
-              "l.csv: at byte 0: line 1: a quote inside the field 'x\"y': such a field is written "
-              "in quotes, and its quotes twice");
+              "0: line 1: a quote inside the field 'x\"y': such a field is written in quotes, and "
+              "its quotes twice");
   }
   EXPECT_EQ(list_error("l.csv", "a \"b\",1\n"),
-            "l.csv: at byte 0: line 1: a quote inside the field 'a \"b\"': such a field is written "
-            "in quotes, and its quotes twice");
+            "0: line 1: a quote inside the field 'a \"b\"': such a field is written in quotes, and "
+            "its quotes twice");
 }
 
 TEST(ListErrors, Paths) {
-  EXPECT_EQ(list_error("l.csv", "a,1\n,1\n"), "l.csv: at byte 4: line 2: an empty path");
+  EXPECT_EQ(list_error("l.csv", "a,1\n,1\n"), "4: line 2: an empty path");
   EXPECT_EQ(list_error("l.csv", std::string("a\0b,1\n", 6)),
-            "l.csv: at byte 0: line 1: a path with a NUL byte: 'a\\x00b'");
+            "0: line 1: a path with a NUL byte: 'a\\x00b'");
   EXPECT_EQ(list_error("l.jsonl", "{\"path\":\"a\\u0000b\",\"y\":1}"),
-            "l.jsonl: at byte 0: line 1: a path with a NUL byte: 'a\\x00b'");
+            "0: line 1: a path with a NUL byte: 'a\\x00b'");
   EXPECT_EQ(list_error("l.csv", "a,1\n" + std::string(4096, 'p') + ",1\n"),
-            "l.csv: at byte 4: line 2: a path of 4096 bytes; at most 4095");
+            "4: line 2: a path of 4096 bytes; at most 4095");
   EXPECT_EQ(scan_of_list("l.csv", std::string(4095, 'p') + ",1\n").samples.size(), 1u);
 }
 
 TEST(ListErrors, Labels) {
-  EXPECT_EQ(list_error("l.csv", "a, \n"), "l.csv: at byte 0: line 1: the label is empty");
-  EXPECT_EQ(list_error("l.csv", std::string("a,b\0c\n", 6)),
-            "l.csv: at byte 0: line 1: the label has a NUL byte");
+  EXPECT_EQ(list_error("l.csv", "a, \n"), "0: line 1: the label is empty");
+  EXPECT_EQ(list_error("l.csv", std::string("a,b\0c\n", 6)), "0: line 1: the label has a NUL byte");
   const auto json = [](const std::string& value) {
     return list_error("l.jsonl", "{\"path\":\"a\",\"y\":" + value + "}");
   };
-  const std::string start = "l.jsonl: at byte 0: line 1: the label 'y' ";
+  const std::string start = "0: line 1: the label 'y' ";
   EXPECT_EQ(json("1.5"), start + "is a number with a fraction, and no integer or text");
   EXPECT_EQ(json("null"), start + "is null, and no integer or text");
   EXPECT_EQ(json("true"), start + "is boolean, and no integer or text");
@@ -249,7 +241,7 @@ TEST(ListErrors, JsonLines) {
   const auto error = [&](const std::string& second) {
     return list_error("l.jsonl", first + second);
   };
-  const std::string start = "l.jsonl: at byte 19: line 2: ";
+  const std::string start = "19: line 2: ";
   EXPECT_EQ(error("[1]"), start + "no JSON object");
   EXPECT_EQ(error("{\"path\":"), start + "no JSON object");
   EXPECT_EQ(error("{\"path\":\"a\"}"),
@@ -259,7 +251,7 @@ TEST(ListErrors, JsonLines) {
   EXPECT_EQ(error("{\"path\":\"a\",\"y\":\"1\"}"),
             start + "the label '1': text where the first lines have numbers");
   EXPECT_EQ(list_error("l.jsonl", "{\"path\":\"a\",\"y\":\"1\"}\n{\"path\":\"a\",\"y\":1}"),
-            "l.jsonl: at byte 21: line 2: the label 1: a number where the first lines have text");
+            "21: line 2: the label 1: a number where the first lines have text");
 }
 
 }  // namespace

@@ -54,6 +54,22 @@ std::unique_ptr<FakeSource> half_cached_source(int64_t samples) {
   return source;
 }
 
+std::unique_ptr<FakeSource> faulty_source(int64_t samples) {
+  auto source = half_cached_source(samples);
+  source->fail(7);
+  source->replace(9, text_bytes("no picture"));
+  source->replace(20, truncated(jpeg_file(40, 40, 3), 300));
+  return source;
+}
+
+LoaderOptions exchange_options(int workers, int batch) {
+  return {.batch_size = batch,
+          .seed = 9,
+          .epochs = 3,
+          .feed = {.workers = workers, .seek_index = "off", .max_bad = 0.5},
+          .digests = true};
+}
+
 AugmentSpec crop_spec(int side) {
   return AugmentSpec("random_resized_crop | flip | color_jitter(0.2)", {side, side});
 }

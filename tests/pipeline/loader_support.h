@@ -24,8 +24,14 @@ std::vector<uint8_t> truncated(std::vector<uint8_t> file, size_t cut);
 std::unique_ptr<FakeSource> jpeg_source(int64_t samples);
 // Partly in memory, so that both ways to the workers are taken, also within a pair.
 std::unique_ptr<FakeSource> half_cached_source(int64_t samples = 41);
+// The same, with samples that cannot be read or decoded.
+std::unique_ptr<FakeSource> faulty_source(int64_t samples = 41);
+
 AugmentSpec crop_spec(int side = 24);  // for jpeg_source: random crop, flip and colours
 AugmentSpec pad_spec(int side = 16);   // for raw sources of that side: shift and flip
+
+// A feed whose rows others fill or share. A batch has more rows than a ticket.
+LoaderOptions exchange_options(int workers, int batch = 20);
 
 struct DeliveredRow {
   SampleId id = 0;

@@ -1,4 +1,4 @@
-// The Loader as its users see it: what it refuses, its state, how it ends.
+// The Loader as its users see it: what it refuses, its state, how it ends, where its batches are.
 #include "pipeline/loader.h"
 
 #include <gmock/gmock.h>
@@ -22,10 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 
 LoaderOptions loader_options(int workers = 2) {
-  LoaderOptions options;
-  options.batch_size = 4;
-  options.feed.workers = workers;
-  return options;
+  return {.batch_size = 4, .feed = {.workers = workers}};
 }
 
 class LoaderTest : public ::testing::Test {
@@ -367,6 +364,88 @@ TEST_F(LoaderTest, StatsCountWhatPassed) {
     EXPECT_EQ(stats.staging[0].items, 3);
     EXPECT_EQ(stats.bad_samples, 0);
   }
+}
+
+// ---- Where the batches are: in slots on the device, or in the ring itself
+
+const BatchLayout kLoaderLayout{
+    {.rows = 4, .height = 8, .width = 8, .note_bytes_per_row = static_cast<int>(sizeof(RowNote))}};
+using LoaderDeathTest = LoaderTest;
+
+TEST_F(LoaderTest, TheMemoryPlanIsTheFormula) {
+  LoaderOptions options = loader_options(2);
+  options.ring_depth = 5;
+  options.slots = 3;
+  Feed feed(*source_, augment_, options, 2);
+  const MemoryPlan plan = feed.loader().memory_plan();
+  EXPECT_EQ(plan.ring_bytes, 2 * 5 * static_cast<int64_t>(kLoaderLayout.slab_bytes()));
+  EXPECT_EQ(plan.slot_bytes, 2 * 3 * static_cast<int64_t>(kLoaderLayout.device_bytes()));
+  EXPECT_GT(plan.scratch_bytes, 0);
+}
+
+// A host device's batch is the slab: no slots, no copies. A device whose memory the host cannot
+// read gets two slots.
+TEST_F(LoaderTest, SlotsAreChosenByTheDevice) {
+  for (const bool host_accessible : {true, false}) {
+    FakeDevice device({.host_accessible = host_accessible});
+    const auto compute = device.make_stream();
+    Loader loader(*source_, augment_, {&device}, loader_options(2));
+    EXPECT_EQ(loader.memory_plan().slot_bytes,
+              host_accessible ? 0 : 2 * static_cast<int64_t>(kLoaderLayout.device_bytes()));
+    while (loader.next(0, *compute)) {
+    }
+    compute->synchronize();
+    EXPECT_EQ(device.copies(), host_accessible ? 0 : 8);
+  }
+}
+
+// A borrowed stream that its owner has destroyed.
+class GoneStream final : public Stream {
+ public:
+  void copy(void*, const void*, size_t, CopyKind) override { fail(); }
+  void record(Event&) override { fail(); }
+  void wait(const Event&) override { fail(); }
+  void call(std::function<void()>) override { fail(); }
+  void synchronize() override { fail(); }
+
+ private:
+  [[noreturn]] static void fail() { throw BorrowedStreamError("gone"); }
+};
+
+TEST_F(LoaderTest, AStepThatAStreamWouldNotHaveIsThereForAnother) {
+  FakeDevice device({.host_accessible = false});
+  const auto compute = device.make_stream();
+  GoneStream gone;
+  for (const int workers : {0, 2}) {
+    for (const int slots : {0, 1, 2}) {
+      LoaderOptions options = loader_options(workers);
+      options.slots = slots;
+      Loader loader(*source_, augment_, {&device}, options);
+      Step step = 0;
+      for (;; ++step) {
+        if (step < loader.end_step()) {
+          EXPECT_THROW(loader.next(0, gone), BorrowedStreamError);
+        }
+        const DeviceBatch batch = loader.next(0, *compute);
+        if (!batch) break;
+        EXPECT_EQ(batch.header().step, step);
+      }
+      EXPECT_EQ(step, loader.end_step()) << workers << " workers, " << slots << " slots";
+    }
+  }
+}
+
+// It must not wait for ever for the slab that the consumer itself holds.
+TEST_F(LoaderDeathTest, InlineAskingForASecondBatchAborts) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  LoaderOptions options = loader_options(0);
+  options.ring_depth = 1;
+  const auto hold_and_ask = [&] {
+    Feed feed(*source_, augment_, options);
+    const DeviceBatch held = feed.loader().next(0, feed.stream(0));
+    feed.loader().next(0, feed.stream(0));
+  };
+  EXPECT_DEATH(hold_and_ask(), "next\\(step 1\\): 1 of 1 slots are leased");
 }
 
 }  // namespace

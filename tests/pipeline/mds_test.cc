@@ -28,7 +28,7 @@ std::string shard_of_one(const Columns& columns, const std::vector<std::string>&
 std::string found_in(const Columns& columns, const std::vector<std::string>& values,
                      const FieldChoice& fields = {}) {
   const std::string file = shard_of_one(columns, values);
-  const std::string error = kMdsScan.error(file, fields);
+  const std::string error = kMdsScan.refusal(file, fields);
   if (error != "nothing was thrown") return error;
   const Sample sample = kMdsScan(file, fields).samples[0];
   return image_of(file, sample) + " " + sample.label;
@@ -122,8 +122,7 @@ TEST(Mds, LabelsThatAreNoNumbersOrTooLargeAreErrors) {
     const Columns columns = {{"image", "jpeg"}, {"label", encoding, size}};
     const size_t place = settings_at(1) + mds_settings(columns).size() + (size == 0 ? 8 : 4) +
                          std::string("i").size();
-    return "blob: at byte " + std::to_string(place) + ": the label of sample 0, column 'label' (" +
-           encoding + "), ";
+    return std::to_string(place) + ": the label of sample 0, column 'label' (" + encoding + "), ";
   };
   EXPECT_EQ(label("uint64", 8, std::string(8, '\xff')),
             at("uint64", 8) + "is 18446744073709551615, too large");
@@ -136,7 +135,7 @@ TEST(Mds, LabelsThatAreNoNumbersOrTooLargeAreErrors) {
 }
 
 TEST(Mds, ColumnsThatDoNotFitAreErrorsWithTheirEncoding) {
-  const std::string at = "blob: at byte " + std::to_string(settings_at(1)) + ": ";
+  const std::string at = std::to_string(settings_at(1)) + ": ";
   for (const std::string encoding :
        {"pil", "ndarray", "ndarray:uint8", "jpeg_array", "jpegarray", "list[jpeg]", "pkl", "str"}) {
     EXPECT_EQ(found_in({{"image", encoding}, {"label", "str"}}, {"i", "l"}),
@@ -146,16 +145,16 @@ TEST(Mds, ColumnsThatDoNotFitAreErrorsWithTheirEncoding) {
   for (const std::string encoding : {"float32", "str_float", "json", "bytes", "ndarray:int64:1"}) {
     EXPECT_EQ(found_in({{"image", "jpeg"}, {"label", encoding}}, {"i", "l"}),
               at + "column 'label' (" + encoding +
-                  ") cannot be the label: its encoding is not int, int8 to int64, uint8 to "
-                  "uint64, str_int or str");
+                  ") cannot be the label: its encoding is not int, int8 to int64, uint8 to uint64, "
+                  "str_int or str");
   }
-  EXPECT_EQ(found_in({{"image", "jpeg"}, {"label", "str"}}, {"i", "l"}, {"label", ""}),
-            at + "column 'label' (str) cannot be the image: its encoding is not jpeg, png or "
-                 "bytes");
+  EXPECT_EQ(
+      found_in({{"image", "jpeg"}, {"label", "str"}}, {"i", "l"}, {"label", ""}),
+      at + "column 'label' (str) cannot be the image: its encoding is not jpeg, png or bytes");
 }
 
 TEST(Mds, AMissingColumnIsAnErrorWithThoseThatAreThere) {
-  const std::string at = "blob: at byte " + std::to_string(settings_at(1)) + ": ";
+  const std::string at = std::to_string(settings_at(1)) + ": ";
   const Columns columns = {{"picture", "jpeg"}, {"text", "str"}};
   EXPECT_EQ(found_in(columns, {"a", "b"}),
             at + "no column of the usual names (image, jpg, jpeg, png, img, x) for the image; the "
@@ -163,9 +162,9 @@ TEST(Mds, AMissingColumnIsAnErrorWithThoseThatAreThere) {
   EXPECT_EQ(found_in(columns, {"a", "b"}, {"picture", ""}),
             at + "no column of the usual names (label, labels, class, target, y) for the label; "
                  "the columns are 'picture' (jpeg), 'text' (str)");
-  EXPECT_EQ(found_in(columns, {"a", "b"}, {"pict\x07", ""}),
-            at + "no column 'pict\\x07' for the image; the columns are 'picture' (jpeg), "
-                 "'text' (str)");
+  EXPECT_EQ(
+      found_in(columns, {"a", "b"}, {"pict\x07", ""}),
+      at + "no column 'pict\\x07' for the image; the columns are 'picture' (jpeg), 'text' (str)");
   Columns many;
   for (int i = 0; i < 14; ++i) many.push_back({"c" + std::to_string(i), "str", 1});
   const std::string error = found_in(many, std::vector<std::string>(14, "v"));
@@ -177,9 +176,9 @@ TEST(Mds, SizesThatDoNotAddUpAreErrors) {
   const std::string good = usual_sample(1, "abc");  // 4 + 8 + 3 bytes
   const size_t second = settings_at(2) + settings.size() + good.size();
   const auto error = [&](const std::string& sample) {
-    return kMdsScan.error(mds_shard(settings, {good, sample}));
+    return kMdsScan.refusal(mds_shard(settings, {good, sample}));
   };
-  const std::string at = "blob: at byte " + std::to_string(second) + ": sample 1 has ";
+  const std::string at = std::to_string(second) + ": sample 1 has ";
   EXPECT_EQ(error(good + "x"), at + "16 bytes, and its values and their sizes have 15");
   EXPECT_EQ(error(good.substr(0, 14)), at + "14 bytes, and its values and their sizes have 15");
   EXPECT_EQ(error(mds_number(0xffffffff, 4) + std::string(11, 'x')),
@@ -196,52 +195,46 @@ TEST(Mds, OffsetsThatDescendOrLieOutsideAreErrors) {
   const auto with_offset = [&](size_t index, uint64_t value) {
     std::string bad = good;
     bad.replace(4 + 4 * index, 4, mds_number(value, 4));
-    return kMdsScan.error(bad);
+    return kMdsScan.refusal(bad);
   };
   EXPECT_EQ(with_offset(2, first + 15 + 14), "nothing was thrown");
   EXPECT_EQ(with_offset(0, 19),
-            "blob: at byte 4: offset 19 of sample 0 is smaller than 20, where "
-            "what is before it ends");
-  EXPECT_EQ(with_offset(2, first + 14), "blob: at byte 12: offset " + std::to_string(first + 14) +
-                                            " of sample 2 is smaller than " +
-                                            std::to_string(first + 15) +
-                                            ", where what is before it ends");
+            "4: offset 19 of sample 0 is smaller than 20, where what is before it ends");
+  EXPECT_EQ(with_offset(2, first + 14),
+            "12: offset " + std::to_string(first + 14) + " of sample 2 is smaller than " +
+                std::to_string(first + 15) + ", where what is before it ends");
   EXPECT_EQ(with_offset(3, good.size() + 1),
-            "blob: at byte 16: offset " + std::to_string(good.size() + 1) +
+            "16: offset " + std::to_string(good.size() + 1) +
                 " of sample 3 lies behind the file's end at byte " + std::to_string(good.size()) +
                 "; it is damaged or incomplete");
-  EXPECT_EQ(kMdsScan.error(good + "x"), "blob: at byte " + std::to_string(good.size()) +
-                                            ": the samples end here, and the file has " +
-                                            std::to_string(good.size() + 1) + " bytes");
+  EXPECT_EQ(kMdsScan.refusal(good + "x"), std::to_string(good.size()) +
+                                              ": the samples end here, and the file has " +
+                                              std::to_string(good.size() + 1) + " bytes");
 }
 
 TEST(Mds, NumbersOfSamplesThatDoNotFitAreErrors) {
   const std::string good = mds_shard(mds_settings(kUsual), {usual_sample(1, "abc")});
   const auto with_samples = [&](uint64_t samples) {
-    return kMdsScan.error(mds_number(samples, 4) + good.substr(4));
+    return kMdsScan.refusal(mds_number(samples, 4) + good.substr(4));
   };
   const std::string size = std::to_string(good.size());
-  EXPECT_EQ(with_samples(1000), "blob: at byte 0: 1000 samples do not fit a file of " + size +
+  EXPECT_EQ(with_samples(1000), "0: 1000 samples do not fit a file of " + size +
                                     " bytes; it is damaged, incomplete or no MDS shard");
-  EXPECT_EQ(with_samples(0xffffffff), "blob: at byte 0: 4294967295 samples do not fit a file of " +
-                                          size +
+  EXPECT_EQ(with_samples(0xffffffff), "0: 4294967295 samples do not fit a file of " + size +
                                           " bytes; it is damaged, incomplete or no MDS shard");
-  EXPECT_EQ(kMdsScan.error(good.substr(0, 3)),
-            "blob: at byte 0: the number of samples of 4 bytes is needed here, and the file ends "
-            "at byte 3");
-  EXPECT_EQ(kMdsScan.error(good.substr(0, 4)),
-            "blob: at byte 0: 1 samples do not fit a file of 4 bytes; it is damaged, incomplete or "
-            "no MDS shard");
-  EXPECT_EQ(kMdsScan.error(mds_number(1, 4) + mds_number(12, 4)),
-            "blob: at byte 0: 1 samples do not fit a file of 8 bytes; it is damaged, incomplete or "
-            "no MDS shard");
+  EXPECT_EQ(kMdsScan.refusal(good.substr(0, 3)),
+            "0: the number of samples of 4 bytes is needed here, and the file ends at byte 3");
+  EXPECT_EQ(kMdsScan.refusal(good.substr(0, 4)),
+            "0: 1 samples do not fit a file of 4 bytes; it is damaged, incomplete or no MDS shard");
+  EXPECT_EQ(kMdsScan.refusal(mds_number(1, 4) + mds_number(12, 4)),
+            "0: 1 samples do not fit a file of 8 bytes; it is damaged, incomplete or no MDS shard");
 }
 
 TEST(Mds, DamagedSettingsAreErrors) {
   const auto error = [](const std::string& settings) {
-    return kMdsScan.error(mds_shard(settings, {"sample"}));
+    return kMdsScan.refusal(mds_shard(settings, {"sample"}));
   };
-  const std::string at = "blob: at byte 12: the writer's settings ";
+  const std::string at = "12: the writer's settings ";
   EXPECT_EQ(error("{\"a\": "), at + "(6 bytes of JSON) cannot be read; the file is damaged");
   EXPECT_EQ(error(""), at + "(0 bytes of JSON) cannot be read; the file is damaged");
   EXPECT_EQ(error("[1]"), at + "are wrong: there is no \"column_names\"");
@@ -385,10 +378,10 @@ TEST(MdsShards, MissingOrIncompleteShardsAreErrors) {
   EXPECT_EQ(index_error(folder, mds_index({{"b.mds", 5, "b.mds.zstd"}})),
             folder.path() + "/b.mds: index.json lists this shard, and it is not there");
   folder.write("b.mds.zstd", "123");
-  EXPECT_EQ(index_error(folder, mds_index({{"b.mds", 5, "b.mds.zstd"}})),
-            folder.path() +
-                "/b.mds.zstd: the shard is compressed; decompress it, or write it without "
-                "compression");
+  EXPECT_EQ(
+      index_error(folder, mds_index({{"b.mds", 5, "b.mds.zstd"}})),
+      folder.path() +
+          "/b.mds.zstd: the shard is compressed; decompress it, or write it without compression");
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 #include "decode/pixel_ops.h"
 #include "pipeline/files/invalid_field.h"
+#include "tests/pipeline/mixed_pixels.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
@@ -19,17 +21,12 @@ MixDraw drawn_mix(const MixSpec& spec, int64_t number) {
 }
 
 std::string mix_refusal(const MixSpec& spec) {
-  try {
-    spec.validate();
-  } catch (const InvalidField& error) {
-    return error.what();
-  }
-  return "";
+  return thrown_by<InvalidField>([&] { spec.validate(); });
 }
 
 TEST(MixSpec, NamesTheFieldAndItsValue) {
-  EXPECT_EQ(mix_refusal({}), "");
-  EXPECT_EQ(mix_refusal({.mixup_alpha = 0.2, .cutmix_alpha = 1}), "");
+  EXPECT_EQ(mix_refusal({}), "nothing was thrown");
+  EXPECT_EQ(mix_refusal({.mixup_alpha = 0.2, .cutmix_alpha = 1}), "nothing was thrown");
   EXPECT_EQ(mix_refusal({.mixup_alpha = -1}),
             "MixSpec: mixup_alpha = -1: must be 0 (off) or 0.001..1000");
   EXPECT_EQ(mix_refusal({.cutmix_alpha = 2000}),
@@ -148,24 +145,6 @@ Pixels noise_row(Size size, uint32_t seed) {
   Pixels pixels(size_t{3} * size.width * size.height);
   for (uint8_t& value : pixels) value = static_cast<uint8_t>(random());
   return pixels;
-}
-
-// The plain twin: value by value, from copies of both rows.
-Pixels mixed_pixels(const MixDraw& draw, Size size, const Pixels& own, const Pixels& partner) {
-  Pixels out = own;
-  for (size_t i = 0; i < own.size(); ++i) {
-    const int x = static_cast<int>(i / 3) % size.width, y = static_cast<int>(i / 3) / size.width;
-    const Box& box = draw.box;
-    if (draw.kind == MixKind::mixup) {
-      const auto share = static_cast<int64_t>(draw.own_share * kMixParts);
-      out[i] = static_cast<uint8_t>(
-          (share * own[i] + (kMixParts - share) * partner[i] + kMixParts / 2) / kMixParts);
-    } else if (draw.kind == MixKind::cutmix && x >= box.x && x < box.x + box.width && y >= box.y &&
-               y < box.y + box.height) {
-      out[i] = partner[i];
-    }
-  }
-  return out;
 }
 
 TEST(MixRows, EachTakesItsPartnerAsItWas) {

@@ -2,15 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
-#include <stdexcept>
 
 #include "decode/pixel_ops.h"
 #include "pipeline/files/digest.h"
 #include "pipeline/source/synthetic_source.h"
 #include "pipeline/source/target_source.h"
 #include "tests/pipeline/loader_support.h"
+#include "tests/pipeline/mixed_pixels.h"
 #include "tests/support/thrown.h"
 
 namespace stoker::testing {
@@ -61,25 +60,13 @@ std::vector<std::vector<MixedRow>> mixed_rows(Feed& feed, int devices = 1) {
   }
 }
 
-// The plain twin: value by value, from a feed that does not mix.
+// The plain twin, from rows of a feed that does not mix.
 MixedRow mixed_row(const MixDraw& draw, const MixedRow& own, const MixedRow& partner, Size size) {
   MixedRow out = own;
   out.mix_label = draw.kind == MixKind::none ? own.label : partner.label;
   out.mix_weight = draw.own_share;
   out.mix = {draw, draw.kind == MixKind::none ? -1 : partner.id};
-  for (size_t i = 0; i < own.pixels.size(); ++i) {
-    const int x = static_cast<int>(i / 3) % size.width, y = static_cast<int>(i / 3) / size.width;
-    const Box& box = draw.box;
-    if (draw.kind == MixKind::mixup) {
-      const auto share = static_cast<int64_t>(draw.own_share * kMixParts);
-      out.pixels[i] = static_cast<uint8_t>(
-          (share * own.pixels[i] + (kMixParts - share) * partner.pixels[i] + kMixParts / 2) /
-          kMixParts);
-    } else if (draw.kind == MixKind::cutmix && x >= box.x && x < box.x + box.width && y >= box.y &&
-               y < box.y + box.height) {
-      out.pixels[i] = partner.pixels[i];
-    }
-  }
+  out.pixels = mixed_pixels(draw, size, own.pixels, partner.pixels);
   return out;
 }
 
@@ -100,14 +87,11 @@ constexpr uint64_t kMixSeed = 9;
 const MixSpec kBoth{.mixup_alpha = 0.6, .cutmix_alpha = 1, .probability = 0.9};
 
 LoaderOptions mixed_options(int batch, int workers) {
-  LoaderOptions options;
-  options.batch_size = batch;
-  options.seed = kMixSeed;
-  options.epochs = 2;
-  options.digests = true;
-  options.feed.workers = workers;
-  options.feed.max_bad = 100;
-  return options;
+  return {.batch_size = batch,
+          .seed = kMixSeed,
+          .epochs = 2,
+          .feed = {.workers = workers, .max_bad = 100},
+          .digests = true};
 }
 
 AugmentSpec with_mix(AugmentSpec spec, const MixSpec& mix = kBoth) {

@@ -18,7 +18,24 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-class FaultyReaderTest : public ObjectReaderTest {};
+class FaultyReaderTest : public ObjectReaderTest {
+ protected:
+  // Reads of /slow, of which some requests stall, and returns what was counted. When these go on,
+  // they do not write any more.
+  StoreStats read_past_stalls() {
+    Asked slow(5000, 100'000);
+    reader_->read(slow_, 5000, slow.out, false, slow.done());
+    EXPECT_EQ(slow.wait(), "");
+    EXPECT_TRUE(is_right(slow));
+    const StoreStats stats = reader_->stats();
+    std::memset(slow.out.data(), 0, slow.out.size());
+    server_.release();
+    read_well(object_, 0, 1000);
+    EXPECT_EQ(slow.out, std::vector<uint8_t>(slow.out.size()));
+    EXPECT_EQ(slow.calls, 1);
+    return stats;
+  }
+};
 
 TEST_F(FaultyReaderTest, WhatFailsIsTriedAgain) {
   const Kind kinds[] = {Kind::close,       Kind::cut,       Kind::reset,
@@ -103,23 +120,13 @@ TEST_F(FaultyReaderTest, ASlowRangeIsAskedForASecondTime) {
   server_.set_script([first = std::make_shared<std::atomic<bool>>(true)](const SeenRequest& r) {
     return r.path == "/slow" && first->exchange(false) ? Fault{.kind = Kind::stall} : Fault{};
   });
-  Asked slow(5000, 100'000);
-  reader_->read(slow_, 5000, slow.out, false, slow.done());
-  EXPECT_EQ(slow.wait(), "");
-  EXPECT_TRUE(is_right(slow));
-  const StoreStats stats = reader_->stats();
+  const StoreStats stats = read_past_stalls();
   EXPECT_EQ(stats.second_requests, 1);
   EXPECT_EQ(stats.second_requests_won, 1);
   EXPECT_EQ(stats.retries, 0);
   EXPECT_EQ(stats.requests, 2);
   EXPECT_EQ(stats.requests_under_way, 0);
   EXPECT_EQ(stats.bytes_carried, 100'000);
-  // The first one does not write any more.
-  std::memset(slow.out.data(), 0, slow.out.size());
-  server_.release();
-  read_well(object_, 0, 1000);
-  EXPECT_EQ(slow.out, std::vector<uint8_t>(slow.out.size()));
-  EXPECT_EQ(slow.calls, 1);
 }
 
 // The first requests of /slow stall for ever, one after the other.
@@ -130,21 +137,11 @@ TEST_F(FaultyReaderTest, ARangeIsAskedForUntilOneDoesNotStall) {
   });
   // So many that it is known what is slow, but not enough for another second request each.
   for (int i = 0; i < 20; ++i) read_well(object_, i, 1000);
-  Asked slow(5000, 100'000);
-  reader_->read(slow_, 5000, slow.out, false, slow.done());
-  EXPECT_EQ(slow.wait(), "");
-  EXPECT_TRUE(is_right(slow));
-  const StoreStats stats = reader_->stats();
+  const StoreStats stats = read_past_stalls();
   EXPECT_EQ(stats.retries, 0);
   EXPECT_GE(stats.second_requests, 4);
   EXPECT_EQ(stats.requests_under_way, 0);
   EXPECT_EQ(stats.requests, stats.ranges + stats.second_requests);
-  // None of those that stalled writes any more.
-  std::memset(slow.out.data(), 0, slow.out.size());
-  server_.release();
-  read_well(object_, 0, 1000);
-  EXPECT_EQ(slow.out, std::vector<uint8_t>(slow.out.size()));
-  EXPECT_EQ(slow.calls, 1);
 }
 
 // One of both fails when the other is still under way.

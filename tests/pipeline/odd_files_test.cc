@@ -46,13 +46,10 @@ std::ostream& operator<<(std::ostream& out, const Verdict& verdict) {
 std::map<SampleId, Verdict> verdicts(const Source& source, PixelPolicy pixels, int workers,
                                      uint64_t seed) {
   const AugmentSpec augment("resize", {24, 24});
-  LoaderOptions options;
-  options.batch_size = 16;
-  options.seed = seed;
-  options.feed.workers = workers;
-  options.feed.decode.pixels = pixels;
-  options.feed.max_bad = 1e9;
-  options.digests = true;
+  LoaderOptions options{.batch_size = 16,
+                        .seed = seed,
+                        .feed = {.workers = workers, .decode = {.pixels = pixels}, .max_bad = 1e9},
+                        .digests = true};
   Feed feed(source, augment, options);
   std::map<SampleId, Verdict> found;
   for (const Delivered& batch : feed.all()) {

@@ -63,7 +63,7 @@ MadeParquet hub_file(size_t rows) {
 const MemoryScan kParquetScan{scan_parquet, "x.parquet"};
 
 std::string parquet_error(const MadeParquet& file, const FieldChoice& fields = {}) {
-  return kParquetScan.error(file.bytes(), fields);
+  return kParquetScan.refusal(file.bytes(), fields);
 }
 
 void expect_images(const std::string& file, const CollectedSamples& found, size_t rows) {
@@ -231,10 +231,10 @@ TEST(Parquet, ColumnsThatCannotBeTaken) {
               HasSubstr(R"(: there is no column cl\x0aass for labels: the columns are image)"));
   made.columns[0].names[0] = made.columns[1].names[0] = "a";
   made.columns.push_back(image_column(3, {"b", "bytes"}));
-  EXPECT_THAT(parquet_error(made),
-              HasSubstr("no column has a usual name for images (image, img, jpg, jpeg, png, webp, "
-                        "picture, pixels): the columns are a (a struct), label (INT64), "
-                        "b (a struct)"));
+  EXPECT_THAT(
+      parquet_error(made),
+      HasSubstr("no column has a usual name for images (image, img, jpg, jpeg, png, webp, picture, "
+                "pixels): the columns are a (a struct), label (INT64), b (a struct)"));
   made.columns[2].names = {"score"};
   EXPECT_THAT(parquet_error(made, {"b", ""}),
               HasSubstr("no column has a usual name for labels (label, labels, class, fine_label, "
@@ -308,58 +308,54 @@ TEST(Parquet, NullsAreErrorsWithTheirRow) {
 
 TEST(Parquet, EndsOfTheFile) {
   const std::string file = hub_file(3).bytes();
-  EXPECT_EQ(kParquetScan.error("PAR1PAR1"),
-            "x.parquet: at byte 0: no Parquet file is as short as 8 bytes");
-  EXPECT_EQ(kParquetScan.error("JUNK" + file.substr(4)),
-            "x.parquet: at byte 0: this is no Parquet file: it begins with JUNK instead of PAR1");
-  EXPECT_EQ(
-      kParquetScan.error("version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 12\n"),
-      "x.parquet: at byte 0: this is a pointer of Git LFS, not the file itself (git lfs pull "
-      "gets it)");
+  EXPECT_EQ(kParquetScan.refusal("PAR1PAR1"), "0: no Parquet file is as short as 8 bytes");
+  EXPECT_EQ(kParquetScan.refusal("JUNK" + file.substr(4)),
+            "0: this is no Parquet file: it begins with JUNK instead of PAR1");
+  EXPECT_EQ(kParquetScan.refusal(
+                "version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 12\n"),
+            "0: this is a pointer of Git LFS, not the file itself (git lfs pull gets it)");
   const size_t half = file.size() / 2;
-  EXPECT_THAT(
-      kParquetScan.error(file.substr(0, half)),
-      AllOf(HasSubstr("x.parquet: at byte " + std::to_string(half - 4) + ": the file ends with "),
-            HasSubstr(" instead of PAR1: a part of it is missing")));
-  EXPECT_EQ(kParquetScan.error(file.substr(0, file.size() - 4) + "PARE"),
-            "x.parquet: at byte " + std::to_string(file.size() - 4) +
+  EXPECT_THAT(kParquetScan.refusal(file.substr(0, half)),
+              AllOf(HasSubstr(std::to_string(half - 4) + ": the file ends with "),
+                    HasSubstr(" instead of PAR1: a part of it is missing")));
+  EXPECT_EQ(kParquetScan.refusal(file.substr(0, file.size() - 4) + "PARE"),
+            std::to_string(file.size() - 4) +
                 ": the footer is encrypted (PARE), and encrypted files are not read");
-  EXPECT_EQ(kParquetScan.error(std::string("PAR1\x01\x00\x00\x00PAR1", 12)),
-            "x.parquet: at byte 4: the footer has 1 bytes, and only 0 are before this");
+  EXPECT_EQ(kParquetScan.refusal(std::string("PAR1\x01\x00\x00\x00PAR1", 12)),
+            "4: the footer has 1 bytes, and only 0 are before this");
 }
 
 TEST(Parquet, FootersThatAreNotThrift) {
   const auto footer = [](std::string_view bytes) {
-    return kParquetScan.error(parquet_around(bytes));
+    return kParquetScan.refusal(parquet_around(bytes));
   };
   using namespace std::string_view_literals;
-  EXPECT_EQ(footer(""), "x.parquet: at byte 4: the footer ends inside a field");
-  EXPECT_EQ(footer("\x29"sv), "x.parquet: at byte 5: the footer ends inside a field");
-  EXPECT_EQ(footer("\x1e"sv), "x.parquet: at byte 4: the footer is not Thrift: field 1 of type 14");
+  EXPECT_EQ(footer(""), "4: the footer ends inside a field");
+  EXPECT_EQ(footer("\x29"sv), "5: the footer ends inside a field");
+  EXPECT_EQ(footer("\x1e"sv), "4: the footer is not Thrift: field 1 of type 14");
   EXPECT_EQ(footer("\x25\x02"sv),
-            "x.parquet: at byte 5: the footer has a field of Thrift's type 5 here, and a list is "
-            "expected");
+            "5: the footer has a field of Thrift's type 5 here, and a list is expected");
   EXPECT_EQ(footer("\x29\xfc\x7f"sv),
-            "x.parquet: at byte 6: the footer ends inside a field of length 127, 0 bytes are left");
+            "6: the footer ends inside a field of length 127, 0 bytes are left");
   EXPECT_EQ(footer("\x18\x7f"sv),
-            "x.parquet: at byte 5: the footer ends inside a field of length 127, 0 bytes are left");
+            "5: the footer ends inside a field of length 127, 0 bytes are left");
   EXPECT_EQ(footer("\x15\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"sv),
-            "x.parquet: at byte 5: the footer has a number of more than 64 bits here");
+            "5: the footer has a number of more than 64 bits here");
   EXPECT_EQ(footer("\x29\x1c\x15\x01"sv),
-            "x.parquet: at byte 7: the footer has -1 where a size or a count is expected");
+            "7: the footer has -1 where a size or a count is expected");
   EXPECT_THAT(footer(std::string(1, '\x1c') + std::string(100, '\x1c')),
               HasSubstr("has structs or lists inside each other, more than 64 levels"));
   // A schema of one field without a type, whose root counts none.
   EXPECT_EQ(footer("\x29\x2c\x00\x35\x00\x00\x00"sv),
-            "x.parquet: at byte 7: the schema has more fields than its groups count");
+            "7: the schema has more fields than its groups count");
 }
 
 TEST(Parquet, SchemasThatCannotBe) {
   MadeParquet made = hub_file(1);
   made.columns[0].type = 8;
   EXPECT_THAT(parquet_error(made),
-              HasSubstr(": the field bytes of the schema has type 8, repetition 1 "
-                        "and 0 fields inside it, which cannot be"));
+              HasSubstr(": the field bytes of the schema has type 8, repetition 1 and 0 fields "
+                        "inside it, which cannot be"));
   made.columns[0] = image_column(1, std::vector<std::string>(33, "x"));
   EXPECT_THAT(parquet_error(made),
               HasSubstr(": the schema has fields inside fields, more than 32 levels"));
@@ -369,31 +365,29 @@ TEST(Parquet, WhatIsNotRead) {
   MadeParquet made = hub_file(5);
   MadeColumn& images = made.columns[0];
   images.codec = kMadeGzip;
-  EXPECT_EQ(
-      parquet_error(made),
-      "x.parquet: at byte 4: column image.bytes: its pages are packed with GZIP, which is not "
-      "read: write the file with no compression, SNAPPY or ZSTD");
+  EXPECT_EQ(parquet_error(made),
+            "4: column image.bytes: its pages are packed with GZIP, which is not read: write the "
+            "file with no compression, SNAPPY or ZSTD");
   images.codec = 77;
   EXPECT_THAT(parquet_error(made), HasSubstr("packed with codec 77, which is not read"));
   images.codec = kMadeZstd;
   if (!has_zstd()) {
-    EXPECT_EQ(parquet_error(made),
-              "x.parquet: at byte 4: column image.bytes: its pages are packed with ZSTD, and this "
-              "build has no libzstd");
+    EXPECT_EQ(
+        parquet_error(made),
+        "4: column image.bytes: its pages are packed with ZSTD, and this build has no libzstd");
   }
   images.codec = kMadePlain;
   images.encoding = 6;
   EXPECT_EQ(parquet_error(made),
-            "x.parquet: at byte 4: column image.bytes: a page is encoded as "
-            "DELTA_LENGTH_BYTE_ARRAY, which is not read: write the column with PLAIN or "
-            "RLE_DICTIONARY (pyarrow's write_table() does without column_encoding)");
+            "4: column image.bytes: a page is encoded as DELTA_LENGTH_BYTE_ARRAY, which is not "
+            "read: write the column with PLAIN or RLE_DICTIONARY (pyarrow's write_table() does "
+            "without column_encoding)");
   images.encoding = 99;
   EXPECT_THAT(parquet_error(made), HasSubstr("a page is encoded as encoding 99, which"));
   images.encoding = -1;
   images.level_encoding = 4;
   EXPECT_THAT(parquet_error(made),
-              HasSubstr("image.bytes: definition levels encoded as BIT_PACKED, "
-                        "which is not read"));
+              HasSubstr("image.bytes: definition levels encoded as BIT_PACKED, which is not read"));
   images.level_encoding = 3;
   made.columns[2].encoding = 5;
   EXPECT_THAT(parquet_error(made),
@@ -409,23 +403,21 @@ TEST(Parquet, WhatIsNotRead) {
 TEST(Parquet, CountsThatDoNotAgree) {
   MadeParquet made = hub_file(5);
   made.columns[0].more_in_footer = 2;
-  EXPECT_THAT(parquet_error(made),
-              HasSubstr("column image.bytes in row group 0 has 7 values, and the "
-                        "row group has 5 rows"));
+  EXPECT_THAT(
+      parquet_error(made),
+      HasSubstr("column image.bytes in row group 0 has 7 values, and the row group has 5 rows"));
   made = hub_file(5);
   made.rows_per_page = 2;
   made.columns[2].more_in_footer = -1;
   EXPECT_THAT(parquet_error(made),
-              HasSubstr("column label in row group 0 has 4 values, and the row "
-                        "group has 5 rows"));
+              HasSubstr("column label in row group 0 has 4 values, and the row group has 5 rows"));
   made = hub_file(5);
   made.columns[0].more_in_page = 1;
   EXPECT_EQ(parquet_error(made).substr(parquet_error(made).find("column")),
             "column image.bytes: a page of 6 values, where there can be no more than 5");
   made.columns[0].more_in_page = -1;
   EXPECT_EQ(parquet_error(made),
-            "x.parquet: at byte 4: column image.bytes: its pages have 4 values, and "
-            "the row group has 5 rows");
+            "4: column image.bytes: its pages have 4 values, and the row group has 5 rows");
   made = hub_file(5);
   made.columns[2].more_in_page = -1;
   EXPECT_THAT(parquet_error(made),
@@ -468,8 +460,7 @@ TEST(Parquet, SizesThatCannotBe) {
               HasSubstr("column image.bytes: a page packed with Snappy says that "));
   made.columns[0].more_unpacked = 1'000'000;
   EXPECT_THAT(parquet_error(made),
-              HasSubstr(" is the most that is read: write the file with smaller "
-                        "row groups"));
+              HasSubstr(" is the most that is read: write the file with smaller row groups"));
   made = hub_file(5);
   made.columns[2].more_unpacked = 256 << 20;
   made.columns[2].codec = kMadeZstd;
@@ -487,9 +478,9 @@ TEST(Parquet, LevelsThatEndTooEarly) {
     MadeParquet made = hub_file(5);
     made.columns[0].codec = codec;
     made.columns[0].more_level_bytes = -1;
-    EXPECT_THAT(parquet_error(made),
-                HasSubstr("column image.bytes: the definition levels of a page end "
-                          "after 0 of 5 values"));
+    EXPECT_THAT(
+        parquet_error(made),
+        HasSubstr("column image.bytes: the definition levels of a page end after 0 of 5 values"));
     made.columns[0].more_level_bytes = 100'000;
     EXPECT_THAT(parquet_error(made),
                 HasSubstr("column image.bytes: a page ends inside its definition levels"));

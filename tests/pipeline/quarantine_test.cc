@@ -28,13 +28,10 @@ std::vector<Json> read_lines(const std::string& path) {
 }
 
 LoaderOptions quarantine_options(int workers, const std::string& quarantine = "") {
-  LoaderOptions options;
-  options.batch_size = 8;
-  options.feed.workers = workers;
-  options.feed.max_bad = 100;
-  options.quarantine_file = quarantine;
-  options.digests = true;
-  return options;
+  return {.batch_size = 8,
+          .feed = {.workers = workers, .max_bad = 100},
+          .quarantine_file = quarantine,
+          .digests = true};
 }
 
 class QuarantineTest : public ::testing::Test {
@@ -172,12 +169,7 @@ TEST_F(QuarantineTest, MoreThanTheBudgetEndsTheFeedForAllDevices) {
       options.batch_size = 4;
       options.feed.max_bad = max_bad;
       Feed feed(*source_, crop_spec(), options, 2);
-      std::string message;
-      try {
-        feed.all();
-      } catch (const std::runtime_error& error) {
-        message = error.what();
-      }
+      const std::string message = thrown_by<std::runtime_error>([&] { feed.all(); });
       const size_t bad = max_bad == 0 ? 1 : 5;
       EXPECT_GE(read_lines(file_).size(), bad);
       EXPECT_THAT(message, HasSubstr("bad samples in epoch 0: "));

@@ -36,17 +36,14 @@ struct Delivery {
 class ReceiptTest : public ::testing::Test {
  protected:
   static LoaderOptions options_of(const Delivery& run) {
-    LoaderOptions options;
-    options.batch_size = run.batch;
-    options.feed.workers = run.workers;
-    options.epochs = run.epochs;
-    options.seed = run.seed;
-    options.rank = run.rank;
-    options.world = run.world;
-    options.first_step = run.first_step;
-    options.feed.max_bad = 10;
-    options.digests = run.digests;
-    return options;
+    return {.batch_size = run.batch,
+            .seed = run.seed,
+            .rank = run.rank,
+            .world = run.world,
+            .epochs = run.epochs,
+            .first_step = run.first_step,
+            .feed = {.workers = run.workers, .max_bad = 10},
+            .digests = run.digests};
   }
 
   // Delivers into the receipt in folder `name`; one thread takes all devices' batches.

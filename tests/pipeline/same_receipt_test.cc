@@ -1,5 +1,4 @@
 // The same pictures in the same order give the same receipt, whatever they are stored in.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "pipeline/source/listed_source.h"
@@ -97,9 +96,7 @@ TEST_F(SameReceiptTest, AStateDoesNotMoveToSamplesOfOtherNames) {
   // Equal labels are no proof of equal pictures, so that only a run knows: see its receipt.
   const auto folder = open_source(in_folder(), {.cache_dir = ""});
   const auto tar = open_source(in_format(made_format("Tar")), {.cache_dir = ""});
-  LoaderOptions options;
-  options.batch_size = 4;
-  options.feed.workers = 0;
+  LoaderOptions options{.batch_size = 4, .feed = {.workers = 0}};
   Feed one(*folder, augment_, options), other(*tar, augment_, options);
   EXPECT_EQ(one.loader().fingerprint(), other.loader().fingerprint());
   EXPECT_THROW(Loader::resume_step(one.loader().state(), other.loader()), std::invalid_argument);

@@ -89,6 +89,19 @@ class CachedData {
     for (int64_t step = 0; step < epochs * kSamples; ++step) read(window, sample_at(step));
   }
 
+  // How many samples the cache has; those that it gives are right.
+  int64_t right_samples(const SampleCache& cache) const {
+    int64_t count = 0;
+    std::unique_ptr<uint8_t[]> buffer;
+    for (SampleId id = 0; id < kSamples; ++id) {
+      const auto bytes = cache.read(id, MayWait::yes, buffer);
+      if (bytes.empty()) continue;
+      ++count;
+      EXPECT_TRUE(std::ranges::equal(bytes, sample(id))) << id;
+    }
+    return count;
+  }
+
  private:
   std::vector<uint8_t> made(int64_t object, int64_t offset, int64_t length) const {
     std::vector<uint8_t> bytes(static_cast<size_t>(length));

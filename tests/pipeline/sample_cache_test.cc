@@ -1,18 +1,24 @@
 // SampleCache and SampleWindow: what leaves the store, and what damage, other sizes and full disks
-// do. sample_cache_kill_test.cc has the tests with several processes.
+// and several processes do. (kept_files_test.cc has kills.)
 #include "pipeline/source/blob/sample_cache.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "pipeline/files/durable_file.h"
 #include "tests/pipeline/sample_cache_support.h"
+#include "tests/support/child_test.h"
 #include "tests/support/object_server.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
@@ -39,18 +45,6 @@ class SampleCacheTest : public ::testing::Test {
   std::unique_ptr<SampleCache> cache(const StoreOptions& options) const {
     return SampleCache::open(options, data_.samples());
   }
-  // How many samples the cache has; those that it gives are right.
-  int64_t right_samples(const SampleCache& cache) const {
-    int64_t count = 0;
-    std::unique_ptr<uint8_t[]> buffer;
-    for (SampleId id = 0; id < kSamples; ++id) {
-      const auto bytes = cache.read(id, MayWait::yes, buffer);
-      if (bytes.empty()) continue;
-      ++count;
-      EXPECT_TRUE(std::ranges::equal(bytes, data_.sample(id))) << id;
-    }
-    return count;
-  }
   // Fills a cache, and returns its sizes.
   StoredBytes fill(const StoreOptions& options) const {
     const auto window = data_.window(options);
@@ -58,22 +52,8 @@ class SampleCacheTest : public ::testing::Test {
     return window->stored_bytes();
   }
   std::string refusal(const StoreOptions& options, const StoredSamples& samples) const {
-    try {
-      SampleCache::open(options, samples);
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "";
+    return message_of([&] { SampleCache::open(options, samples); });
   }
-  static void change(const std::string& path, int64_t offset) {
-    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-    file.seekg(offset);
-    const int byte = file.get();
-    file.seekp(offset);
-    file.put(static_cast<char>(byte ^ 0x40));
-    ASSERT_TRUE(file.good());
-  }
-
   ObjectServer server_;
   TempFolder folder_;
   const CachedData data_{server_.url("")};
@@ -99,7 +79,7 @@ TEST_P(SharesTest, HitsAreTheShareAndBytesFollowTheFormulaExactly) {
     EXPECT_EQ(static_cast<double>(stats.bytes), sizes.leaving(epoch + 1));
     EXPECT_EQ(stats.cache_kept_bytes, sizes.cache_bytes);
   }
-  EXPECT_EQ(right_samples(*cache(options(f))), sizes.cache_samples);
+  EXPECT_EQ(data_.right_samples(*cache(options(f))), sizes.cache_samples);
 }
 
 TEST_P(SharesTest, AFeedThatLooksOverTheEndsOfEpochsComesToTheSame) {
@@ -171,19 +151,19 @@ TEST_F(SampleCacheTest, ALargerCacheGoesOnAndASmallerOneIsCut) {
   const StoredBytes half = fill(options(0.5));
   const StoredBytes more = cache(options(0.75))->sizes();
   EXPECT_EQ(more.kept_bytes, half.cache_bytes);
-  EXPECT_EQ(right_samples(*cache(options(0.75))), half.cache_samples);
+  EXPECT_EQ(data_.right_samples(*cache(options(0.75))), half.cache_samples);
   const StoredBytes less = cache(options(0.25))->sizes();
   EXPECT_EQ(less.kept_bytes, less.cache_bytes);
   EXPECT_EQ(static_cast<int64_t>(fs::file_size(less.cache + "/samples")), less.cache_bytes);
-  EXPECT_EQ(right_samples(*cache(options(0.75))), less.cache_samples);
+  EXPECT_EQ(data_.right_samples(*cache(options(0.75))), less.cache_samples);
 }
 
 TEST_F(SampleCacheTest, DamageIsAMissThatIsMended) {
   const StoredBytes sizes = fill(options(0.5));
-  change(sizes.cache + "/seals", 8 * 17 + 3);
-  change(sizes.cache + "/seals", 8 * 400);
-  change(sizes.cache + "/samples", sizes.cache_bytes / 2);
-  change(sizes.cache + "/samples", 5);
+  damage_byte(sizes.cache + "/seals", 8 * 17 + 3);
+  damage_byte(sizes.cache + "/seals", 8 * 400);
+  damage_byte(sizes.cache + "/samples", sizes.cache_bytes / 2);
+  damage_byte(sizes.cache + "/samples", 5);
   const auto window = data_.window(options(0.5));
   data_.read_epochs(*window, 1);
   EXPECT_EQ(window->stats().cache_hits, sizes.cache_samples - 4);
@@ -194,11 +174,11 @@ TEST_F(SampleCacheTest, DamageIsAMissThatIsMended) {
 TEST_F(SampleCacheTest, ZerosAndShortFilesAreMisses) {
   const StoredBytes sizes = fill(options(0.5));
   fs::resize_file(sizes.cache + "/samples", static_cast<uintmax_t>(sizes.cache_bytes / 3));
-  const int64_t left = right_samples(*cache(options(0.5)));
+  const int64_t left = data_.right_samples(*cache(options(0.5)));
   EXPECT_GT(left, sizes.cache_samples / 4);
   EXPECT_LT(left, sizes.cache_samples / 2);
   fs::resize_file(sizes.cache + "/seals", 8 * 10 + 4);
-  EXPECT_EQ(right_samples(*cache(options(0.5))), 10);
+  EXPECT_EQ(data_.right_samples(*cache(options(0.5))), 10);
   const auto window = data_.window(options(0.5));
   data_.read_epochs(*window, 2);
   EXPECT_EQ(window->stats().cache_hits, sizes.cache_samples + 10);
@@ -283,7 +263,7 @@ TEST_F(SampleCacheTest, ALimitOnFilesEndsTheKeepingAndNotTheRun) {
   EXPECT_THAT(stats.cache_problem, HasSubstr("File too large"));
   EXPECT_LT(stats.cache_kept_bytes, 1 << 20);
   EXPECT_EQ(stats.cache_hits + stats.cache_misses, 2 * kSamples);
-  EXPECT_GT(right_samples(*cache(options(0.75))), 0);
+  EXPECT_GT(data_.right_samples(*cache(options(0.75))), 0);
 }
 
 // A small file system in memory. As root only; else the test is left out.
@@ -325,7 +305,7 @@ TEST_F(SmallDiskTest, AFullDiskMakesTheCacheSmallerAndNotTheRunShorter) {
   EXPECT_GT(stats.cache_kept_bytes, kBytes / 4);
   EXPECT_LE(stats.cache_kept_bytes, kBytes);
   EXPECT_EQ(stats.cache_hits + stats.cache_misses, 3 * kSamples);
-  const int64_t kept = right_samples(*cache(options(0.75)));
+  const int64_t kept = data_.right_samples(*cache(options(0.75)));
   EXPECT_GE(stats.cache_hits, 2 * kept);
 }
 
@@ -340,7 +320,7 @@ TEST_F(SmallDiskTest, ADiskThatIsFullAtTheBeginningIsACacheOfNothing) {
 TEST_F(SmallDiskTest, AFolderThatMayOnlyBeReadIsRead) {
   const StoreOptions small{.cache = disk_, .cache_bytes = kBytes / 2};
   const StoredBytes sizes = fill(small);
-  change(sizes.cache + "/samples", 5);
+  damage_byte(sizes.cache + "/samples", 5);
   make_read_only();
   const auto window = data_.window(small);
   EXPECT_THAT(window->stored_bytes().problem, HasSubstr("Read-only file system"));
@@ -349,6 +329,45 @@ TEST_F(SmallDiskTest, AFolderThatMayOnlyBeReadIsRead) {
   EXPECT_EQ(window->stats().cache_kept_bytes, 0);
   const CachedData other(server_.url(""), 2);
   EXPECT_THAT(refusal(small, other.samples()), HasSubstr("Read-only file system"));
+}
+
+constexpr const char* kServer = "STOKER_TEST_CACHE_SERVER";
+constexpr const char* kCacheFolder = "STOKER_TEST_CACHE_FOLDER";
+constexpr const char* kCacheEpochs = "STOKER_TEST_CACHE_EPOCHS";
+constexpr const char* kCacheSeed = "STOKER_TEST_CACHE_SEED";
+
+// The other process: this program, with this test alone.
+TEST(SampleCacheProcess, ReadsEpochs) {
+  if (std::getenv(kServer) == nullptr) GTEST_SKIP() << "it is started by the tests below";
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const CachedData data(std::getenv(kServer));
+  const auto window = data.window(StoreOptions{.read_ahead_bytes = 1 << 18,
+                                               .cache = std::getenv(kCacheFolder),
+                                               .cache_bytes = data.bytes() / 2});
+  data.read_epochs(*window, std::atoll(std::getenv(kCacheEpochs)),
+                   static_cast<uint64_t>(std::atoll(std::getenv(kCacheSeed))));
+}
+
+TEST_F(SampleCacheTest, ThreeProcessesReadOneCacheInDifferentOrders) {
+  const auto start = [&](const char* seed) {
+    return start_child_test("SampleCacheProcess.*", {{kServer, server_.url("")},
+                                                     {kCacheFolder, folder_.path()},
+                                                     {kCacheEpochs, "3"},
+                                                     {kCacheSeed, seed}});
+  };
+  StoreOptions half = options(0.5);
+  half.read_ahead_bytes = 1 << 18;
+  const pid_t first = start("1"), second = start("2");
+  const auto window = data_.window(half);
+  data_.read_epochs(*window, 3, 3);
+  EXPECT_EQ(wait_for_child(first), 0);
+  EXPECT_EQ(wait_for_child(second), 0);
+  const StoredBytes sizes = data_.window(half)->stored_bytes();
+  EXPECT_EQ(sizes.kept_bytes, sizes.cache_bytes);
+  EXPECT_EQ(data_.right_samples(*cache(half)), sizes.cache_samples);
+  // A sample that one of them keeps spares the others a request.
+  const StoredBytes alone{.bytes = sizes.bytes, .cache_bytes = sizes.cache_bytes};
+  EXPECT_LE(static_cast<double>(window->stats().bytes), alone.leaving(3) + (1 << 18));
 }
 
 }  // namespace

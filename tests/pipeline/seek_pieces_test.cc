@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "decode/jpeg/seek_index.h"
 #include "pipeline/seek_index/build.h"
@@ -29,8 +28,7 @@ constexpr int kPieceSamples = 12;
 constexpr Size kPieceSize{420, 500};
 
 std::string picture(uint32_t seed, int orientation = 0) {
-  JpegKind kind;
-  kind.quality = 97;
+  JpegKind kind{.quality = 97};
   kind.sampling_x = kind.sampling_y = 2;
   kind.exif_orientation = orientation;
   const Bytes bytes = make_jpeg(kPieceSize, kind, seed);
@@ -59,9 +57,7 @@ class SeekPiecesTest : public ::testing::Test {
   std::unique_ptr<Source> open() const { return open_source(folder_.path() + "/data", Split::all); }
 
   LoaderOptions options(double epochs = 4) const {
-    LoaderOptions options;
-    options.batch_size = 4;
-    options.epochs = epochs;
+    LoaderOptions options{.batch_size = 4, .epochs = epochs};
     // Workers read ahead, so that it would depend on time which rows find an index that a row
     // before them left.
     options.feed.workers = 0;

@@ -28,8 +28,7 @@ constexpr int kRecordedSamples = 20;
 
 // A file that is large enough for places to be noted.
 Bytes large_jpeg(uint32_t seed) {
-  JpegKind kind;
-  kind.quality = 97;
+  JpegKind kind{.quality = 97};
   return make_jpeg({240, 200}, kind, seed);
 }
 
@@ -49,13 +48,10 @@ class SeekRecordingTest : public ::testing::Test {
   std::string path() const { return default_seek_index_path(*open()); }
 
   LoaderOptions options(double epochs, int workers = 2) const {
-    LoaderOptions options;
-    options.batch_size = 5;
-    options.epochs = epochs;
-    options.feed.workers = workers;
-    options.digests = true;
-    options.feed.decode.pixels = PixelPolicy::fast;
-    return options;
+    return {.batch_size = 5,
+            .epochs = epochs,
+            .feed = {.workers = workers, .decode = {.pixels = PixelPolicy::fast}},
+            .digests = true};
   }
 
   std::vector<Delivered> rows(const LoaderOptions& options) {

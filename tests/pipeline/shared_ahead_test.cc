@@ -248,15 +248,11 @@ class AheadToldSource final : public ForwardingSource {
 };
 
 LoaderOptions ahead_feed_options(int workers, int io_threads) {
-  LoaderOptions options;
-  options.batch_size = 20;
-  options.seed = 9;
-  options.epochs = 2;
-  options.digests = true;
-  options.feed.workers = workers;
-  options.feed.io_threads = io_threads;
-  options.feed.seek_index = "off";
-  return options;
+  return {.batch_size = 20,
+          .seed = 9,
+          .epochs = 2,
+          .feed = {.workers = workers, .io_threads = io_threads, .seek_index = "off"},
+          .digests = true};
 }
 
 std::vector<Delivered> run_one(const std::string& name, int workers, int io_threads, int devices,

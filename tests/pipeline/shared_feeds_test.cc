@@ -11,6 +11,7 @@
 #include "pipeline/source/target_source.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
@@ -20,18 +21,6 @@ using ::testing::HasSubstr;
 std::string new_name() {
   static int number = 0;
   return "test-" + std::to_string(getpid()) + "-" + std::to_string(++number);
-}
-
-LoaderOptions shared_feed_options(int workers, int batch = 20) {
-  LoaderOptions options;
-  options.batch_size = batch;
-  options.seed = 9;
-  options.epochs = 3;
-  options.digests = true;
-  options.feed.workers = workers;
-  options.feed.max_bad = 0.5;
-  options.feed.seek_index = "off";
-  return options;
 }
 
 LoaderOptions shared_options(LoaderOptions options, const std::string& name, int steps = 64,
@@ -59,7 +48,7 @@ TEST(SharedFeeds, GiveTheBytesOfOneAloneAndDecodeEachRowOnce) {
     const AugmentSpec augment = is_file ? crop_spec() : pad_spec();
     for (const int devices : {1, 2}) {
       for (const int io_threads : {0, 2}) {
-        LoaderOptions alone = shared_feed_options(1);
+        LoaderOptions alone = exchange_options(1);
         alone.feed.io_threads = io_threads;
         const auto expected = Feed(source, augment, alone, devices).all();
         for (const std::vector<int>& workers :
@@ -97,14 +86,14 @@ TEST(SharedFeeds, GiveTheBytesOfOneAloneAndDecodeEachRowOnce) {
 // as long as what the first one reads ahead before the second one is there.)
 TEST(SharedFeeds, StayInStep) {
   const auto source = half_cached_source();
-  const auto expected = Feed(*source, crop_spec(), shared_feed_options(1)).all();
+  const auto expected = Feed(*source, crop_spec(), exchange_options(1)).all();
   for (const int steps : {4, 5}) {
     for (const std::vector<int>& workers : {std::vector{1, 2}, std::vector{0, 2, 0}}) {
       const std::string name = new_name();
       std::vector<std::unique_ptr<Feed>> feeds;
       for (const int count : workers) {
         feeds.push_back(std::make_unique<Feed>(
-            *source, crop_spec(), shared_options(shared_feed_options(count), name, steps, 1e6)));
+            *source, crop_spec(), shared_options(exchange_options(count), name, steps, 1e6)));
       }
       for (const auto& batches : run_together(feeds)) EXPECT_EQ(batches, expected);
       int64_t given = 0, alone = 0, taken_over = 0;
@@ -123,16 +112,13 @@ TEST(SharedFeeds, StayInStep) {
 }
 
 TEST(SharedFeeds, BadSamplesAreEachFeedsOwn) {
-  const auto source = half_cached_source();
-  source->fail(7);
-  source->replace(9, text_bytes("no picture"));
-  source->replace(20, truncated(jpeg_file(40, 40, 3), 300));
-  const auto expected = Feed(*source, crop_spec(), shared_feed_options(1)).all();
+  const auto source = faulty_source();
+  const auto expected = Feed(*source, crop_spec(), exchange_options(1)).all();
   const std::string name = new_name();
   std::vector<std::unique_ptr<Feed>> feeds;
   TempFolder folder;
   for (int i = 0; i < 2; ++i) {
-    LoaderOptions options = shared_options(shared_feed_options(2), name);
+    LoaderOptions options = shared_options(exchange_options(2), name);
     options.quarantine_file = folder.path() + "/" + std::to_string(i);
     feeds.push_back(std::make_unique<Feed>(*source, crop_spec(), options));
   }
@@ -159,7 +145,7 @@ TEST(SharedFeeds, ConvertedAndMixedRowsViewsAndTargetsAreShared) {
     const AugmentSpec augment(list, {24, 24});
     for (const int workers : {0, 2}) {
       const std::string name = new_name();
-      LoaderOptions as_bytes = shared_feed_options(workers), converted = as_bytes;
+      LoaderOptions as_bytes = exchange_options(workers), converted = as_bytes;
       converted.format = planar;
       Feed bytes_alone(source, augment, as_bytes), converted_alone(source, augment, converted);
       Feed a(source, augment, shared_options(as_bytes, name));
@@ -177,11 +163,11 @@ TEST(SharedFeeds, ConvertedAndMixedRowsViewsAndTargetsAreShared) {
 
 TEST(SharedFeeds, ALaggardDecodesByItselfAndStopsNobody) {
   const auto source = half_cached_source();
-  const auto expected = Feed(*source, crop_spec(), shared_feed_options(1)).all();
+  const auto expected = Feed(*source, crop_spec(), exchange_options(1)).all();
   for (const int workers : {0, 2}) {
     const std::string name = new_name();
-    Feed slow(*source, crop_spec(), shared_options(shared_feed_options(workers), name, 2));
-    Feed fast(*source, crop_spec(), shared_options(shared_feed_options(workers), name, 2));
+    Feed slow(*source, crop_spec(), shared_options(exchange_options(workers), name, 2));
+    Feed fast(*source, crop_spec(), shared_options(exchange_options(workers), name, 2));
     std::vector<Delivered> first = slow.take(1);
     EXPECT_EQ(fast.all(), expected);
     EXPECT_GT(fast.loader().stats().share.alone, 0);  // when it was out of reach
@@ -193,7 +179,7 @@ TEST(SharedFeeds, ALaggardDecodesByItselfAndStopsNobody) {
 
 TEST(SharedFeeds, PartsRanksAndResumedFeedsAreTheSame) {
   const auto source = half_cached_source();
-  LoaderOptions alone = shared_feed_options(2, 6);
+  LoaderOptions alone = exchange_options(2, 6);
   alone.parts = 2;
   alone.rank = 1;
   alone.world = 2;
@@ -210,7 +196,7 @@ TEST(SharedFeeds, PartsRanksAndResumedFeedsAreTheSame) {
 // Feeds that end at any moment leave no block behind that others wait for.
 TEST(SharedFeeds, FeedsComeAndGo) {
   const auto source = half_cached_source();
-  LoaderOptions alone = shared_feed_options(2);
+  LoaderOptions alone = exchange_options(2);
   const auto expected = Feed(*source, crop_spec(), alone).all();
   const std::string name = new_name();
   for (int i = 0; i < 30; ++i) {
@@ -228,17 +214,12 @@ TEST(SharedFeeds, FeedsComeAndGo) {
 
 template <typename Error>
 std::string shared_problem(const Source& source, const LoaderOptions& options) {
-  try {
-    Feed refused(source, crop_spec(), options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return thrown_by<Error>([&] { const Feed refused(source, crop_spec(), options); });
 }
 
 TEST(SharedFeeds, OtherRowsUnderOneNameAreRefused) {
   const auto source = half_cached_source(), longer = half_cached_source(42);
-  const LoaderOptions options = shared_options(shared_feed_options(1), new_name());
+  const LoaderOptions options = shared_options(exchange_options(1), new_name());
   const Feed feed(*source, crop_spec(), options);
   LoaderOptions other = options;
   other.seed = 10;
@@ -258,22 +239,22 @@ TEST(SharedFeeds, OtherRowsUnderOneNameAreRefused) {
   other.feed.workers = 3;  // and whatever else does not change the rows
   other.epochs = 1;
   other.ring_depth = 7;
-  EXPECT_EQ(shared_problem<std::runtime_error>(*source, other), "");
+  EXPECT_EQ(shared_problem<std::runtime_error>(*source, other), "nothing was thrown");
 }
 
 TEST(SharedFeeds, WhatCannotBeSharedIsRefused) {
   const auto source = half_cached_source();
   const std::string name = new_name();
-  LoaderOptions options = shared_options(shared_feed_options(1), name);
+  LoaderOptions options = shared_options(exchange_options(1), name);
   options.remote_rows = true;
   EXPECT_THAT(shared_problem<InvalidField>(*source, options), HasSubstr("remote"));
-  options = shared_options(shared_feed_options(1), "a/b");
+  options = shared_options(exchange_options(1), "a/b");
   EXPECT_THAT(shared_problem<InvalidField>(*source, options), HasSubstr("\"a/b\""));
-  options = shared_options(shared_feed_options(1), std::string(101, 'a'));
+  options = shared_options(exchange_options(1), std::string(101, 'a'));
   EXPECT_THAT(shared_problem<InvalidField>(*source, options), HasSubstr("100 letters"));
-  options = shared_options(shared_feed_options(1), name, 0);
+  options = shared_options(exchange_options(1), name, 0);
   EXPECT_THAT(shared_problem<InvalidField>(*source, options), HasSubstr("share.steps is 0"));
-  options = shared_options(shared_feed_options(1, 1 << 14), name, 1 << 16);
+  options = shared_options(exchange_options(1, 1 << 14), name, 1 << 16);
   options.ring_depth = 1;
   EXPECT_THAT(shared_problem<std::runtime_error>(*source, options), HasSubstr("steps would fit"));
 }
@@ -281,13 +262,13 @@ TEST(SharedFeeds, WhatCannotBeSharedIsRefused) {
 TEST(SharedFeeds, TheMemoryPlanHasTheSharedMemory) {
   const auto source = half_cached_source();
   const auto share_bytes = [&](int steps) {
-    Feed feed(*source, crop_spec(), shared_options(shared_feed_options(1), new_name(), steps));
+    Feed feed(*source, crop_spec(), shared_options(exchange_options(1), new_name(), steps));
     return feed.loader().memory_plan().share_bytes;
   };
   const int64_t one = share_bytes(1), three = share_bytes(3);
   EXPECT_GT(one, 20 * 24 * 24 * 3);
   EXPECT_GT(three - one, 2 * 20 * 24 * 24 * 3);
-  Feed alone(*source, crop_spec(), shared_feed_options(1));
+  Feed alone(*source, crop_spec(), exchange_options(1));
   EXPECT_EQ(alone.loader().memory_plan().share_bytes, 0);
 }
 

@@ -1,6 +1,5 @@
 // Real processes that share rows, and what may happen to them: kill -9 at any moment, SIGSTOP in
 // the midst of a sample.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -32,15 +31,12 @@ constexpr const char* kSignalAt = "STOKER_TEST_SHARE_SIGNAL_AT";
 constexpr const char* kReport = "STOKER_TEST_SHARE_REPORT";
 
 LoaderOptions process_options(const std::string& name, int steps, double epochs) {
-  LoaderOptions options;
-  options.batch_size = 10;
-  options.seed = 9;
-  options.epochs = epochs;
-  options.digests = true;
-  options.feed.workers = 2;
-  options.feed.seek_index = "off";
-  options.share = {name, steps};
-  return options;
+  return {.batch_size = 10,
+          .seed = 9,
+          .epochs = epochs,
+          .feed = {.workers = 2, .seek_index = "off"},
+          .digests = true,
+          .share = {name, steps}};
 }
 
 // Sends its process a signal in the midst of its n-th sample: that has begun, so the block is this

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker::testing {
 namespace {
@@ -45,12 +46,7 @@ class SharedRowsTest : public ::testing::Test {
     return found;
   }
   std::string problem(const SharedRows::Options& options) const {
-    try {
-      const SharedRows refused(options);
-    } catch (const std::runtime_error& error) {
-      return error.what();
-    }
-    return "";
+    return thrown_by<std::runtime_error>([&] { const SharedRows refused(options); });
   }
 
   TempFolder folder_;
@@ -282,7 +278,7 @@ TEST_F(SharedRowsTest, OtherRowsAreRefusedInWords) {
   EXPECT_THAT(problem(others), ::testing::Not(HasSubstr("batch_size")));
   others.facts = options().facts;
   EXPECT_THAT(problem(others), HasSubstr("fingerprints differ"));
-  EXPECT_EQ(problem(options()), "");
+  EXPECT_EQ(problem(options()), "nothing was thrown");
 }
 
 TEST_F(SharedRowsTest, TheLastOneRemovesTheFileAndALeftOverOneBeginsAnew) {
@@ -344,7 +340,7 @@ TEST_F(SharedRowsTest, TooManyMembersAndFilesOfOthersAreRefused) {
   }
   EXPECT_THAT(problem(options()), HasSubstr("64 members"));
   members[5].reset();
-  EXPECT_EQ(problem(options()), "");
+  EXPECT_EQ(problem(options()), "nothing was thrown");
   std::filesystem::permissions(file(), std::filesystem::perms(0644));
   EXPECT_THAT(problem(options()), HasSubstr("this user alone"));
 }
@@ -360,7 +356,7 @@ TEST_F(SharedRowsTest, TooLittleSharedMemoryIsOneErrorWithNumbers) {
   EXPECT_THAT(text, HasSubstr("has 2 MB free; 10 steps would fit"));
   EXPECT_EQ(file(), "");
   large.steps = 10;
-  EXPECT_EQ(problem(large), "");
+  EXPECT_EQ(problem(large), "nothing was thrown");
   umount(folder_.path().c_str());
 }
 

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <functional>
 #include <set>
-#include <stdexcept>
 
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/listed_source.h"

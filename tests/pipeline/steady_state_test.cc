@@ -11,6 +11,7 @@
 #include "pipeline/feed/memory_plan.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/decode/jpeg_maker.h"
+#include "tests/decode/process_memory.h"
 #include "tests/pipeline/loader_support.h"
 
 namespace {
@@ -33,19 +34,8 @@ namespace {
 // allocation per batch would be 200.
 constexpr int64_t kAllocationsOfAFirstRow = 40;
 
-int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t pages = 0, resident = 0;
-  file >> pages >> resident;
-  return resident * 4096;
-}
-
 LoaderOptions steady_options(int workers) {
-  LoaderOptions options;
-  options.batch_size = 16;
-  options.feed.workers = workers;
-  options.epochs = -1;
-  return options;
+  return {.batch_size = 16, .epochs = -1, .feed = {.workers = workers}};
 }
 
 // Takes batches without keeping any of them.
@@ -110,9 +100,9 @@ TEST(SteadyState, MemoryDoesNotGrowOverEpochs) {
   options.digests = true;
   Loader loader(*files, crop_spec(), {device.get()}, options);
   run(loader, *stream, 20 * 3);
-  const int64_t before = resident_bytes();
+  const int64_t before = process_bytes("VmRSS");
   run(loader, *stream, 300 * 3);
-  EXPECT_LT(resident_bytes() - before, int64_t{1} << 20);
+  EXPECT_LT(process_bytes("VmRSS") - before, int64_t{1} << 20);
 }
 
 TEST(SteadyState, ScratchStaysWithinThePlan) {
@@ -142,21 +132,12 @@ TEST(SteadyState, LargeImagesStayWithinThePlan) {
   LoaderOptions options = steady_options(2);
   options.batch_size = 4;
   malloc_trim(0);
-  const int64_t before = resident_bytes();
+  const int64_t before = process_bytes("VmRSS");
   Loader loader(source, crop_spec(64), {device.get()}, options);
   run(loader, *stream, 3);
   const int64_t files_under_way = 2 * (3 * 2 + 2);  // units of read-ahead, of two rows each
   const int64_t plan = loader.memory_plan().total_bytes() + files_under_way * file_bytes;
-  EXPECT_LT(resident_bytes() - before, plan);
-}
-
-// Returns a value of /proc/self/status in bytes.
-int64_t process_bytes(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(key + ":")) return std::stoll(line.substr(key.size() + 1)) * 1024;
-  }
-  return -1;
+  EXPECT_LT(process_bytes("VmRSS") - before, plan);
 }
 
 // Ends the process. The exit code is 0 if the peak of its memory grew by at most what the plan

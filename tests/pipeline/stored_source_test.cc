@@ -65,13 +65,7 @@ class StoredSourceTest : public ::testing::Test {
     return open_source(path, {.cache_dir = ""});
   }
   static LoaderOptions options(int workers) {
-    LoaderOptions options;
-    options.batch_size = 8;
-    options.epochs = 2;
-    options.seed = 7;
-    options.digests = true;
-    options.feed.workers = workers;
-    return options;
+    return {.batch_size = 8, .seed = 7, .epochs = 2, .feed = {.workers = workers}, .digests = true};
   }
   static std::vector<Delivered> feed(const Source& source, int workers) {
     return Feed(source, crop_spec(), options(workers)).all();
@@ -185,13 +179,8 @@ TEST_F(StoredSourceTest, ReadingInOrderJoinsSamples) {
 TEST_F(StoredSourceTest, AnObjectThatChangesEndsTheFeed) {
   const auto stored = open(address("train-{0..2}.tar"));
   server_.put("/train-1.tar", std::vector<uint8_t>(200'000, 1), "\"new\"");
-  try {
-    feed(*stored, 2);
-    ADD_FAILURE();
-  } catch (const StoreError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(address("train-1.tar")));
-    EXPECT_THAT(error.what(), HasSubstr("changed"));
-  }
+  EXPECT_THAT(thrown_by<StoreError>([&] { feed(*stored, 2); }),
+              AllOf(HasSubstr(address("train-1.tar")), HasSubstr("changed")));
 }
 
 // A cache for half of the bytes, which the first feed fills and the second one begins with.
@@ -341,13 +330,8 @@ TEST(LocalAddress, AFileAddressIsAPath) {
 }
 
 TEST(LocalAddress, SchemesThatAreUnknownAreRefusedWithWhatToWrite) {
-  const auto error_of = [](const std::string& address) -> std::string {
-    try {
-      open_source(address, Split::all);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "";
+  const auto error_of = [](const std::string& address) {
+    return problem_of([&] { open_source(address, Split::all); });
   };
   for (const auto& [address, text] :
        {std::pair("gs://bucket/x.tar", "AWS_ENDPOINT_URL_S3=https://storage.googleapis.com"),

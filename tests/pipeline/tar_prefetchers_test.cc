@@ -2,7 +2,6 @@
 // without them, and asks the store less itself.
 #include "pipeline/source/blob/tar_prefetchers.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -163,10 +162,9 @@ TEST(TarPrefetchers, OldHeadersWithoutAMagicAreTheScansOwn) {
   std::string tar;
   for (int i = 0; i < 100; ++i) {
     const std::string content(20'000, 'i');
-    TarHeader header;
-    header.name = "n/" + number_text(i) + ".jpg";
-    header.size = std::ssize(content);
-    header.magic = std::string(8, '\0');
+    TarHeader header{.name = "n/" + number_text(i) + ".jpg",
+                     .size = std::ssize(content),
+                     .magic = std::string(8, '\0')};
     tar += tar_header(header) + tar_data(content);
   }
   tar += tar_end();

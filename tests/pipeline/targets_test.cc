@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <stdexcept>
 
 #include "pipeline/augment/unmoved_targets.h"
@@ -60,12 +59,7 @@ class TargetsTest : public ::testing::Test {
 };
 
 LoaderOptions targets_options(int workers) {
-  LoaderOptions options;
-  options.batch_size = 4;
-  options.seed = 3;
-  options.epochs = 2;
-  options.feed.workers = workers;
-  return options;
+  return {.batch_size = 4, .seed = 3, .epochs = 2, .feed = {.workers = workers}};
 }
 
 // Every row of a feed has the targets of its own sample, whatever fills the rows, also in padding.

@@ -75,8 +75,8 @@ TEST(Tfrecord, TheFirstRecordDecidesWhichOfTheUsualKeysIsMeant) {
   EXPECT_EQ(found(file("image_raw", "x")), "chosen 3");
   EXPECT_EQ(found(file("x", "x")), "third 3");
   const std::string mixed = file("image_raw", "x") + file("image/encoded", "image/class/label");
-  EXPECT_EQ(kRecordScan.error(mixed),
-            "blob: at byte " + std::to_string(file("image_raw", "x").size()) +
+  EXPECT_EQ(kRecordScan.refusal(mixed),
+            std::to_string(file("image_raw", "x").size()) +
                 ": record 1 has no key 'image_raw' for the image: its keys are 'image', "
                 "'image/encoded', 'label', 'image/class/label'");
 }
@@ -95,9 +95,9 @@ TEST(Tfrecord, FieldsNameKeys) {
 TEST(Tfrecord, WithoutLabelsARecordNeedsNone) {
   const std::string file = make_record(make_example({{"image", bytes_feature({"x"})}}));
   EXPECT_EQ(kRecordScan(file, {"", "none"}).samples[0].label, "none");
-  EXPECT_EQ(kRecordScan.error(file),
-            "blob: at byte 0: record 0 has no key 'image/class/label' or 'label' for the "
-            "label: its keys are 'image'");
+  EXPECT_EQ(
+      kRecordScan.refusal(file),
+      "0: record 0 has no key 'image/class/label' or 'label' for the label: its keys are 'image'");
 }
 
 TEST(Tfrecord, TakesIntegersPackedOrNot) {
@@ -141,18 +141,17 @@ TEST(Tfrecord, WhatComesTwiceIsMergedAsProtobufDoes) {
   // Two lists of one kind are one list.
   file =
       make_record(wire_bytes(1, first + entry("label", int64_feature({1}) + int64_feature({2}))));
-  EXPECT_EQ(kRecordScan.error(file),
-            "blob: at byte 0: record 0 has 2 int64 values at 'label', and a label is one int64 "
-            "or bytes value");
+  EXPECT_EQ(kRecordScan.refusal(file),
+            "0: record 0 has 2 int64 values at 'label', and a label is one int64 or bytes value");
 }
 
 TEST(Tfrecord, ListsOfAnotherLengthOrKindAreErrors) {
   const auto error = [](const std::string& image, const std::string& label) {
-    return kRecordScan.error(make_record(make_example({{"image", image}, {"label", label}})));
+    return kRecordScan.refusal(make_record(make_example({{"image", image}, {"label", label}})));
   };
   const std::string good_image = bytes_feature({"x"}), good_label = int64_feature({1});
   EXPECT_EQ(error(good_image, good_label), "nothing was thrown");
-  const std::string record = "blob: at byte 0: record 0 has ";
+  const std::string record = "0: record 0 has ";
   const std::string no_image = " at 'image', and an image is one bytes value";
   EXPECT_EQ(error(bytes_feature({}), good_label), record + "0 bytes values" + no_image);
   EXPECT_EQ(error(bytes_feature({"a", "b"}), good_label), record + "2 bytes values" + no_image);
@@ -168,28 +167,28 @@ TEST(Tfrecord, ListsOfAnotherLengthOrKindAreErrors) {
 
 TEST(Tfrecord, AMissingKeyIsAnErrorWithSomeOfThoseThatAreThere) {
   const std::string good = imagenet_record("x", 1);
-  const std::string at = "blob: at byte " + std::to_string(good.size()) + ": record 1 has no key ";
+  const std::string at = std::to_string(good.size()) + ": record 1 has no key ";
   std::vector<std::pair<std::string, std::string>> features;
-  EXPECT_EQ(kRecordScan.error(good + make_record(make_example(features))),
+  EXPECT_EQ(kRecordScan.refusal(good + make_record(make_example(features))),
             at + "'image/encoded' for the image: it has no keys");
-  EXPECT_EQ(kRecordScan.error(make_record("")),
-            "blob: at byte 0: record 0 has no key 'image/encoded' or 'image_raw' or 'image' "
-            "for the image: it has no keys");
+  EXPECT_EQ(kRecordScan.refusal(make_record("")),
+            "0: record 0 has no key 'image/encoded' or 'image_raw' or 'image' for the image: it "
+            "has no keys");
   features = {{"new\nline", int64_feature({1})}, {std::string(500, 'k'), int64_feature({1})}};
   // The beginning and the end of a long name.
   std::string keys =
       "'new\\x0aline', '" + std::string(300, 'k') + "..." + std::string(100, 'k') + "'";
-  EXPECT_EQ(kRecordScan.error(good + make_record(make_example(features))),
+  EXPECT_EQ(kRecordScan.refusal(good + make_record(make_example(features))),
             at + "'image/encoded' for the image: its keys are " + keys);
   for (int i = 2; i < 15; ++i) {
     features.emplace_back(std::to_string(i), int64_feature({1}));
     if (i < 12) keys += ", '" + std::to_string(i) + "'";
   }
-  EXPECT_EQ(kRecordScan.error(good + make_record(make_example(features))),
+  EXPECT_EQ(kRecordScan.refusal(good + make_record(make_example(features))),
             at + "'image/encoded' for the image: its keys are " + keys + " and 3 more");
-  EXPECT_EQ(kRecordScan.error(good, {"im\x01", ""}),
-            "blob: at byte 0: record 0 has no key 'im\\x01' for the image: its keys are "
-            "'image/class/label', 'image/encoded', 'image/format'");
+  EXPECT_EQ(kRecordScan.refusal(good, {"im\x01", ""}),
+            "0: record 0 has no key 'im\\x01' for the image: its keys are 'image/class/label', "
+            "'image/encoded', 'image/format'");
 }
 
 TEST(Tfrecord, WrongChecksumsAreErrors) {
@@ -211,29 +210,28 @@ TEST(Tfrecord, WrongChecksumsAreErrors) {
     std::snprintf(text, sizeof(text), "%08x", masked_crc32c(bytes));
     return std::string(text);
   };
-  const std::string at = "blob: at byte " + std::to_string(first.size()) + ": record 1 ";
-  EXPECT_EQ(kRecordScan.error(bad),
+  const std::string at = std::to_string(first.size()) + ": record 1 ";
+  EXPECT_EQ(kRecordScan.refusal(bad),
             at + "has a wrong checksum of its length: " + stored(first.size() + 8) +
                 " in the file, computed " + computed(bad.substr(first.size(), 8)) +
                 "; the file is damaged, or no TFRecord file");
   bad = good;
   bad[bad.size() - 10] ^= 4;
   const size_t length = bad.size() - first.size() - 16;
-  EXPECT_EQ(kRecordScan.error(bad),
+  EXPECT_EQ(kRecordScan.refusal(bad),
             at + "has a wrong checksum of its " + std::to_string(length) +
                 " bytes: " + stored(bad.size() - 4) + " in the file, computed " +
                 computed(bad.substr(first.size() + 12, length)) + "; the file is damaged");
   bad = good;
   bad.back() ^= 4;
-  EXPECT_NE(kRecordScan.error(bad).find("has a wrong checksum of its " + std::to_string(length)),
+  EXPECT_NE(kRecordScan.refusal(bad).find("has a wrong checksum of its " + std::to_string(length)),
             std::string::npos);
 }
 
 TEST(Tfrecord, ACutFileIsAnErrorWhereverItIsCut) {
   const std::string first = imagenet_record("x", 1);
   const std::string good = first + imagenet_record("abcdef", 1);
-  const std::string at =
-      "blob: at byte " + std::to_string(first.size()) + ": record 1 is cut: its ";
+  const std::string at = std::to_string(first.size()) + ": record 1 is cut: its ";
   for (size_t length = first.size() + 1; length < good.size(); ++length) {
     const std::string end = "end behind the file's end at byte " + std::to_string(length) +
                             "; the file is probably incomplete";
@@ -243,7 +241,7 @@ TEST(Tfrecord, ACutFileIsAnErrorWhereverItIsCut) {
       expected = at + "header of 12 bytes ends behind the file's end at byte " +
                  std::to_string(length) + "; the file is probably incomplete";
     }
-    EXPECT_EQ(kRecordScan.error(good.substr(0, length)), expected);
+    EXPECT_EQ(kRecordScan.refusal(good.substr(0, length)), expected);
   }
 }
 
@@ -253,22 +251,21 @@ TEST(Tfrecord, RecordsAreNoLargerThanOneGibibyte) {
     for (size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(length >> (8 * i) & 0xff);
     const uint32_t crc = masked_crc32c(file.substr(0, 8));
     for (size_t i = 0; i < 4; ++i) file[8 + i] = static_cast<char>(crc >> (8 * i) & 0xff);
-    EXPECT_EQ(kRecordScan.error(file), "blob: at byte 0: record 0 has " + std::to_string(length) +
-                                           " bytes, more than 1 GiB");
+    EXPECT_EQ(kRecordScan.refusal(file),
+              "0: record 0 has " + std::to_string(length) + " bytes, more than 1 GiB");
   }
 }
 
 TEST(Tfrecord, SaysThatAFileIsCompressed) {
   const std::string rest(50, 'z');
   for (const std::string begin : {"\x1f\x8b", "\x78\x01", "\x78\x5e", "\x78\x9c", "\x78\xda"}) {
-    EXPECT_EQ(kRecordScan.error(begin + rest),
-              std::string("blob: at byte 0: the file is compressed with ") +
-                  (begin[0] == 'x' ? "zlib" : "gzip") +
+    EXPECT_EQ(kRecordScan.refusal(begin + rest),
+              std::string("0: the file is compressed with ") + (begin[0] == 'x' ? "zlib" : "gzip") +
                   "; write its records without compression, or unpack it");
   }
   // Only the first bytes of a file say so.
   const std::string first = imagenet_record("x", 1);
-  EXPECT_NE(kRecordScan.error(first + "\x1f\x8b" + rest)
+  EXPECT_NE(kRecordScan.refusal(first + "\x1f\x8b" + rest)
                 .find("record 1 has a wrong checksum of its length"),
             std::string::npos);
   // Records of 0x8b1f and 0x9c78 bytes begin with the same bytes.
@@ -283,40 +280,36 @@ TEST(Tfrecord, SaysThatAFileIsCompressed) {
 
 TEST(Tfrecord, WhatIsNoExampleIsAnErrorWithTheByte) {
   const std::string at = "record 0 is no tf.train.Example: ";
-  EXPECT_EQ(kRecordScan.error(make_record("\x80")), "blob: at byte 12: " + at + "a number is cut");
-  EXPECT_EQ(kRecordScan.error(make_record(std::string("\x0a\x05") + "abc")),
-            "blob: at byte 12: " + at +
-                "a field of 5 bytes is longer than the 3 that are left of its message");
-  EXPECT_EQ(kRecordScan.error(make_record(wire_number(2, 1) + std::string(11, '\xff'))),
-            "blob: at byte 14: " + at + "a number has more than 10 bytes");
-  EXPECT_EQ(kRecordScan.error(make_record(std::string(10, '\xff') + '\x01')),
-            "blob: at byte 12: " + at + "a number has more than 10 bytes");
-  EXPECT_EQ(kRecordScan.error(make_record(std::string(1, '\0'))),
-            "blob: at byte 12: " + at + "a field has the number 0");
-  EXPECT_EQ(kRecordScan.error(make_record("\x0b")),
-            "blob: at byte 12: " + at + "wire type 3 is not used there");
-  EXPECT_EQ(kRecordScan.error(make_record("\x09"
-                                          "1234567")),
-            "blob: at byte 12: " + at +
-                "a field of 8 bytes is longer than the 7 that are left of its message");
-  EXPECT_EQ(kRecordScan.error(make_record("\x0d"
-                                          "123")),
-            "blob: at byte 12: " + at +
-                "a field of 4 bytes is longer than the 3 that are left of its message");
+  EXPECT_EQ(kRecordScan.refusal(make_record("\x80")), "12: " + at + "a number is cut");
+  EXPECT_EQ(kRecordScan.refusal(make_record(std::string("\x0a\x05") + "abc")),
+            "12: " + at + "a field of 5 bytes is longer than the 3 that are left of its message");
+  EXPECT_EQ(kRecordScan.refusal(make_record(wire_number(2, 1) + std::string(11, '\xff'))),
+            "14: " + at + "a number has more than 10 bytes");
+  EXPECT_EQ(kRecordScan.refusal(make_record(std::string(10, '\xff') + '\x01')),
+            "12: " + at + "a number has more than 10 bytes");
+  EXPECT_EQ(kRecordScan.refusal(make_record(std::string(1, '\0'))),
+            "12: " + at + "a field has the number 0");
+  EXPECT_EQ(kRecordScan.refusal(make_record("\x0b")),
+            "12: " + at + "wire type 3 is not used there");
+  EXPECT_EQ(kRecordScan.refusal(make_record("\x09"
+                                            "1234567")),
+            "12: " + at + "a field of 8 bytes is longer than the 7 that are left of its message");
+  EXPECT_EQ(kRecordScan.refusal(make_record("\x0d"
+                                            "123")),
+            "12: " + at + "a field of 4 bytes is longer than the 3 that are left of its message");
   // On each level below: in the map, an entry, its feature, its list, and packed numbers.
   const std::string cut = "\x80", key = wire_bytes(1, "image");
   const auto error_in_map = [](const std::string& map) {
-    return kRecordScan.error(make_record(wire_bytes(1, map)));
+    return kRecordScan.refusal(make_record(wire_bytes(1, map)));
   };
   const auto error_in_feature = [&](const std::string& feature) {
     return error_in_map(wire_bytes(1, key + wire_bytes(2, feature)));
   };
-  EXPECT_EQ(error_in_map(cut), "blob: at byte 14: " + at + "a number is cut");
-  EXPECT_EQ(error_in_map(wire_bytes(1, cut)), "blob: at byte 16: " + at + "a number is cut");
-  EXPECT_EQ(error_in_feature(cut), "blob: at byte 25: " + at + "a number is cut");
-  EXPECT_EQ(error_in_feature(wire_bytes(1, cut)), "blob: at byte 27: " + at + "a number is cut");
-  EXPECT_EQ(error_in_feature(wire_bytes(3, wire_bytes(1, cut))),
-            "blob: at byte 29: " + at + "a number is cut");
+  EXPECT_EQ(error_in_map(cut), "14: " + at + "a number is cut");
+  EXPECT_EQ(error_in_map(wire_bytes(1, cut)), "16: " + at + "a number is cut");
+  EXPECT_EQ(error_in_feature(cut), "25: " + at + "a number is cut");
+  EXPECT_EQ(error_in_feature(wire_bytes(1, cut)), "27: " + at + "a number is cut");
+  EXPECT_EQ(error_in_feature(wire_bytes(3, wire_bytes(1, cut))), "29: " + at + "a number is cut");
 }
 
 }  // namespace

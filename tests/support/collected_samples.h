@@ -68,6 +68,11 @@ struct MemoryScan {
   std::string error(std::string_view file, const FieldChoice& fields = {}) const {
     return thrown_by<BlobError>([&] { (*this)(file, fields); });
   }
+  // The same without the name: "BYTE: REASON".
+  std::string refusal(std::string_view file, const FieldChoice& fields = {}) const {
+    const std::string text = error(file, fields), start = name + std::string(": at byte ");
+    return text.starts_with(start) ? text.substr(start.size()) : text;
+  }
 };
 
 inline std::vector<std::string> labels_of(const CollectedSamples& found) {

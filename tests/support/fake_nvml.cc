@@ -2,7 +2,6 @@
 // down, and it does not report how busy it is.
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace {

@@ -1,6 +1,5 @@
 #include "tests/support/format_maker.h"
 
-#include <span>
 #include <sstream>
 #include <stdexcept>
 

@@ -1,5 +1,4 @@
 // Pooling, and copies and padding of channels, in plain loops.
-#include <cstring>
 
 #include "tests/support/host_ops.h"
 #include "train/engine/dropout.h"

@@ -3,7 +3,6 @@
 #include "tests/support/idle_cuda_driver.h"
 
 #include <atomic>
-#include <cstddef>
 
 namespace {
 

@@ -25,10 +25,10 @@ std::string plain_bytes(std::string_view bytes);
 std::string pack_zstd(std::string_view text);
 
 struct MadeColumn {
-  std::vector<std::string> names;  // {"image", "bytes"}: `bytes` in the struct `image`
+  std::vector<std::string> names{};  // {"image", "bytes"}: `bytes` in the struct `image`
   int type = kMadeBytes;
   // PLAIN; none: null. A boolean is "\0" or "\1".
-  std::vector<std::optional<std::string>> values;
+  std::vector<std::optional<std::string>> values{};
   int converted = -1;        // ConvertedType
   int logical = 0;           // member of LogicalType
   bool is_unsigned = false;  // in the logical type of an integer
@@ -59,7 +59,7 @@ struct MadeColumn {
   bool repeats_last_page = false;
   bool leaves_out_dictionary = false;
   bool encrypted = false;
-  std::string file;  // the other file that it is in
+  std::string file{};  // the other file that it is in
 };
 
 struct MadeParquet {

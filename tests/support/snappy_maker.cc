@@ -1,6 +1,5 @@
 #include "tests/support/snappy_maker.h"
 
-#include <algorithm>
 #include <map>
 
 namespace stoker {

@@ -43,10 +43,7 @@ std::string tar_data(std::string_view content) {
 }
 
 std::string tar_member(const std::string& name, std::string_view content, char type) {
-  TarHeader header;
-  header.name = name;
-  header.type = type;
-  header.size = static_cast<int64_t>(content.size());
+  TarHeader header{.name = name, .type = type, .size = static_cast<int64_t>(content.size())};
   return tar_header(header) + tar_data(content);
 }
 

@@ -10,11 +10,11 @@
 namespace stoker {
 
 struct TarHeader {
-  std::string name;    // at most 100 bytes
-  std::string prefix;  // at most 155 bytes
+  std::string name{};    // at most 100 bytes
+  std::string prefix{};  // at most 155 bytes
   char type = '0';
   int64_t size = 0;
-  std::string size_field;  // what stands there instead of the size's octal digits
+  std::string size_field{};  // what stands there instead of the size's octal digits
   std::string magic{
       "ustar\0"
       "00",

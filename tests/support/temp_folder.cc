@@ -38,6 +38,15 @@ void TempFolder::link(const std::string& target, const std::string& name) const 
   fs::create_symlink(target, fs::path(path_) / name);
 }
 
+void damage_byte(const std::string& path, int64_t offset) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(offset);
+  const int byte = file.get();
+  file.seekp(offset);
+  file.put(static_cast<char>(byte ^ 0x50));
+  if (!file.flush()) throw std::runtime_error(path + ": cannot be damaged");
+}
+
 void settle(const std::string& path) {
   fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(5));
 }

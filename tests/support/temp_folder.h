@@ -1,6 +1,7 @@
 // A new folder for one test; the destructor removes it with everything in it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ class TempFolder {
  private:
   std::string path_;
 };
+
+// Flips bits of a byte of a file, as damage would.
+void damage_byte(const std::string& path, int64_t offset);
 
 // Sets the time of a file to some hours ago, so that its index may be kept.
 void settle(const std::string& path);
