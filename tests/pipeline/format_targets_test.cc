@@ -16,6 +16,7 @@
 #include "tests/support/mds_maker.h"
 #include "tests/support/tar_maker.h"
 #include "tests/support/tfrecord_maker.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {

@@ -10,6 +10,7 @@
 #include "tests/support/collected_samples.h"
 #include "tests/support/mds_maker.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {

@@ -9,6 +9,7 @@
 #include "pipeline/source/format/unpack.h"
 #include "tests/support/collected_samples.h"
 #include "tests/support/parquet_maker.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {

@@ -14,6 +14,7 @@
 #include "pipeline/source/format/tar.h"
 #include "tests/support/collected_samples.h"
 #include "tests/support/tar_maker.h"
+#include "tests/support/thrown.h"
 
 namespace stoker {
 namespace {
