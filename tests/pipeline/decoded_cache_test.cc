@@ -1,5 +1,6 @@
 // DecodedCache: rows with it are those without it, what it keeps and refuses, and what damage,
-// changed files, other sizes, full disks and several processes do. (kept_files_test.cc has kills.)
+// changed files, other sizes, full disks and several processes do. (kept_files_test.cc kills one
+// thread at each of its system calls.)
 #include "pipeline/cache/decoded_cache.h"
 
 #include <gmock/gmock.h>
@@ -7,11 +8,13 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -26,6 +29,7 @@
 #include "tests/support/cache_folder.h"
 #include "tests/support/child_test.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/wait_until.h"
 
 namespace stoker::testing {
 namespace {
@@ -589,26 +593,66 @@ TEST(DecodedCacheProcess, FeedsEpochs) {
   feed_rows(*source, kSmall, cache, std::atof(std::getenv(kDecodedEpochs)), 2);
 }
 
-TEST(DecodedCacheProcesses, ThreeFillOneCacheTogether) {
-  constexpr int kSamples = 800;
-  PictureFolder pictures;
-  pictures.add_small(kSamples);
-  const auto source = pictures.open();
-  const auto start = [&] {
-    return start_child_test("DecodedCacheProcess.*", {{kData, pictures.path() + "/data"},
-                                                      {kDecodedFolder, pictures.cache_folder()},
-                                                      {kDecodedEpochs, "3"}});
-  };
-  const auto cache = [&] { return cache_at(pictures.cache_folder(), kDecodedBytes); };
-  const pid_t first = start(), second = start();
-  const FedRows own = feed_rows(*source, kSmall, cache(), 3, 2);
+class DecodedCacheProcessesTest : public ::testing::Test {
+ protected:
+  static constexpr int kSamples = 800;
+
+  DecodedCacheProcessesTest() { pictures_.add_small(kSamples); }
+
+  pid_t start(const char* epochs) const {
+    return start_child_test("DecodedCacheProcess.*", {{kData, pictures_.path() + "/data"},
+                                                      {kDecodedFolder, pictures_.cache_folder()},
+                                                      {kDecodedEpochs, epochs}});
+  }
+  FedRows feed(bool is_cached, double epochs) const {
+    return feed_rows(*pictures_.open(), kSmall, is_cached ? cache() : nullptr, epochs, 2);
+  }
+  std::shared_ptr<DecodedCache> cache() const {
+    return cache_at(pictures_.cache_folder(), kDecodedBytes);
+  }
+
+  PictureFolder pictures_;
+};
+
+TEST_F(DecodedCacheProcessesTest, ThreeFillOneCacheTogether) {
+  const pid_t first = start("3"), second = start("3");
+  const FedRows own = feed(true, 3);
   EXPECT_EQ(wait_for_child(first), 0);
   EXPECT_EQ(wait_for_child(second), 0);
-  const FedRows plain = feed_rows(*source, kSmall, nullptr, 3, 2);
+  const FedRows plain = feed(false, 3);
   EXPECT_EQ(own.rows, plain.rows);
-  const FedRows after = feed_rows(*source, kSmall, cache(), 3, 2);
+  const FedRows after = feed(true, 3);
   EXPECT_EQ(after.rows, plain.rows);
   EXPECT_EQ(after.stats.cache->hits, 3 * kSamples);
+}
+
+// KeptFiles kills one thread at each of its system calls; this kills workers in the midst of
+// theirs.
+TEST_F(DecodedCacheProcessesTest, KillsAmongWorkersLeaveItRight) {
+  const std::string seals =
+      cache()->open(*pictures_.open(), kSmall.spec(), {})->stats().folder + "/seals";
+  const auto sealed = [&] {
+    const std::string bytes = read_whole_file(seals);
+    int64_t count = 0;
+    for (size_t at = 0; at + 8 <= bytes.size(); at += 8) {
+      count += bytes.compare(at, 8, std::string(8, '\0')) != 0;
+    }
+    return count;
+  };
+  std::mt19937 random(5);
+  int kills = 0;
+  for (int64_t before = 0; kills < 30 && before < kSamples - 40; before = sealed(), ++kills) {
+    const int64_t until = before + 1 + static_cast<int64_t>(random() % 16);
+    const pid_t child = start("1000000");
+    EXPECT_TRUE(wait_until([&] { return sealed() >= until; }));
+    kill(child, SIGKILL);
+    EXPECT_TRUE(WIFSIGNALED(wait_for_child(child)));
+  }
+  EXPECT_GT(kills, 3);
+  const FedRows plain = feed(false, 1), with = feed(true, 1);
+  EXPECT_EQ(with.rows, plain.rows);
+  EXPECT_GE(with.stats.cache->hits, 30);
+  EXPECT_EQ(feed(true, 1).stats.cache->hits, kSamples);
 }
 
 }  // namespace

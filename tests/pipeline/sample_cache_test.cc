@@ -1,5 +1,5 @@
 // SampleCache and SampleWindow: what leaves the store, and what damage, other sizes and full disks
-// and several processes do. (kept_files_test.cc has kills.)
+// and several processes do. (kept_files_test.cc kills one thread at each of its system calls.)
 #include "pipeline/source/blob/sample_cache.h"
 
 #include <gmock/gmock.h>
@@ -7,11 +7,14 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "pipeline/files/durable_file.h"
 #include "tests/pipeline/sample_cache_support.h"
@@ -348,16 +351,24 @@ TEST(SampleCacheProcess, ReadsEpochs) {
                    static_cast<uint64_t>(std::atoll(std::getenv(kCacheSeed))));
 }
 
-TEST_F(SampleCacheTest, ThreeProcessesReadOneCacheInDifferentOrders) {
-  const auto start = [&](const char* seed) {
+class SampleCacheProcessesTest : public SampleCacheTest {
+ protected:
+  pid_t start(const std::string& epochs, uint64_t seed) const {
     return start_child_test("SampleCacheProcess.*", {{kServer, server_.url("")},
                                                      {kCacheFolder, folder_.path()},
-                                                     {kCacheEpochs, "3"},
-                                                     {kCacheSeed, seed}});
-  };
-  StoreOptions half = options(0.5);
-  half.read_ahead_bytes = 1 << 18;
-  const pid_t first = start("1"), second = start("2");
+                                                     {kCacheEpochs, epochs},
+                                                     {kCacheSeed, std::to_string(seed)}});
+  }
+  StoreOptions half_cached() const {
+    StoreOptions half = options(0.5);
+    half.read_ahead_bytes = 1 << 18;
+    return half;
+  }
+};
+
+TEST_F(SampleCacheProcessesTest, ThreeReadOneCacheInDifferentOrders) {
+  const StoreOptions half = half_cached();
+  const pid_t first = start("3", 1), second = start("3", 2);
   const auto window = data_.window(half);
   data_.read_epochs(*window, 3, 3);
   EXPECT_EQ(wait_for_child(first), 0);
@@ -368,6 +379,34 @@ TEST_F(SampleCacheTest, ThreeProcessesReadOneCacheInDifferentOrders) {
   // A sample that one of them keeps spares the others a request.
   const StoredBytes alone{.bytes = sizes.bytes, .cache_bytes = sizes.cache_bytes};
   EXPECT_LE(static_cast<double>(window->stats().bytes), alone.leaving(3) + (1 << 18));
+}
+
+// KeptFiles kills one thread at each of its system calls; this kills in the midst of requests.
+TEST_F(SampleCacheProcessesTest, KillsAmongRequestsLeaveItRight) {
+  const StoreOptions half = half_cached();
+  std::mt19937 random(5);
+  int64_t most = 0;
+  std::atomic<pid_t> child = 0;
+  std::atomic<int64_t> requests_left = 0;
+  server_.set_script([&](const SeenRequest&) {
+    if (--requests_left < 0 && child > 0) kill(child, SIGKILL);
+    return Fault{};
+  });
+  for (int kills = 0; kills < 30; ++kills) {
+    requests_left = static_cast<int64_t>(random() % 60);
+    child = start("1000000", random());
+    const int status = wait_for_child(child);
+    child = 0;
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    const int64_t kept = data_.right_samples(*cache(half));
+    EXPECT_GE(kept, most);
+    most = kept;
+  }
+  server_.set_script({});
+  EXPECT_GT(most, 100);
+  const auto window = data_.window(half);
+  data_.read_epochs(*window, 2);  // compares every byte
+  EXPECT_EQ(data_.right_samples(*cache(half)), window->stored_bytes().cache_samples);
 }
 
 }  // namespace
