@@ -70,7 +70,7 @@ TEST_F(FaultyReaderTest, TriesAreUsedUp) {
   reader_->read(object_, 1000, asked.out, false, asked.done());
   EXPECT_THAT(asked.wait(),
               MatchesRegex("test://server/object: its bytes from 1000 to 101000 could not be read: "
-                           "3 tries in [0-9]+\\.[0-9] s, the last: 500; look whether .*"));
+                           "3 tries in [0-9]{1,2}\\.[0-9] s, the last: 500; look whether .*"));
   const StoreStats stats = reader_->stats();
   EXPECT_EQ(stats.retries, 2);
   EXPECT_EQ(stats.failed, 1);
