@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMagic = 2;
 constexpr int kMaxDigits = 10;  // of a number, as in Pillow
-constexpr int kMaxOfByte = 255, kMostOfAll = 65535;
+constexpr int kMaxOfByte = 255, kMaxNetpbm = 65535;
 
 bool is_space(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
@@ -87,7 +87,7 @@ DecodeStatus read_pnm_layout(std::span<const uint8_t> bytes, PnmLayout& layout) 
   size_t at = kMagic;
   DecodeStatus status = read_field(bytes, kMaxSide, at, layout.size.width);
   if (status.ok()) status = read_field(bytes, kMaxSide, at, layout.size.height);
-  if (status.ok() && !layout.is_bilevel) status = read_field(bytes, kMostOfAll, at, layout.most);
+  if (status.ok() && !layout.is_bilevel) status = read_field(bytes, kMaxNetpbm, at, layout.most);
   layout.pixels_at = static_cast<int64_t>(at);
   return status;
 }
@@ -189,7 +189,7 @@ void PnmRows::read_binary_row(int y, int x, int width, uint8_t* to) const {
 uint8_t PnmRows::scaled(int value) const {
   if (layout_.is_bilevel) return value == 0 ? 255 : 0;
   if (layout_.most == kMaxOfByte) return static_cast<uint8_t>(value);
-  const int scale = layout_.channels == 1 && layout_.most > kMaxOfByte ? kMostOfAll : kMaxOfByte;
+  const int scale = layout_.channels == 1 && layout_.most > kMaxOfByte ? kMaxNetpbm : kMaxOfByte;
   const double exact = static_cast<double>(value) / layout_.most * scale;
   return static_cast<uint8_t>(std::min(std::nearbyint(exact), 255.0));
 }

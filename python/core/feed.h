@@ -1,10 +1,7 @@
 // A Loader for Python: its batches are kept alive by whatever uses them, on any thread, for any
-// time.
-//
-// Feed owns the stream on which its batches are leased, the Loader with all its threads, and on a
-// GPU the memory of normalised images. A Lease is one batch of the feed: it keeps the images'
-// memory and nothing else of the feed, which may end before it. A Lease is for one step and is
-// never used again: what was released cannot be reached through it.
+// time. Feed owns the stream on which its batches are leased, the Loader with all its threads, and
+// on a GPU the memory of normalised images. A Lease is one batch of the feed, which may end before
+// it: it is for one step, and what was released cannot be reached through it.
 //
 // On a host, a batch that is held when the ring needs its slab keeps the slab, and the ring gets
 // other memory. On a GPU the number of slots is bounded: there it is an error before the call,
