@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "pipeline/store/object_store.h"
+#include "pipeline/store/s3/credentials.h"
 #include "pipeline/store/s3/key_source.h"
 #include "tests/support/temp_folder.h"
 
@@ -116,6 +117,18 @@ TEST_F(AwsSettingsTest, WhatIsNotSupportedIsRefused) {
     setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", near, 1);
     EXPECT_THAT(source_of(), HasSubstr("container")) << near;
   }
+}
+
+TEST(Credentials, AreDueBeforeTheyExpireAndNotMoreOftenThanEveryHalfMinute) {
+  using std::chrono::minutes;
+  using std::chrono::seconds;
+  const std::chrono::sys_seconds now{seconds(1'800'000'000)};
+  EXPECT_FALSE(keys_are_due({}, {}, now));
+  EXPECT_FALSE(keys_are_due(now + minutes(11), now - minutes(5), now));
+  EXPECT_TRUE(keys_are_due(now + minutes(9), now - minutes(5), now));
+  EXPECT_TRUE(keys_are_due(now + minutes(9), now - seconds(31), now));
+  EXPECT_FALSE(keys_are_due(now + minutes(9), now - seconds(29), now));
+  EXPECT_TRUE(keys_are_due(now - minutes(1), now - minutes(5), now));
 }
 
 }  // namespace

@@ -281,6 +281,11 @@ TEST_F(GradientTest, AGradientThatTwoBlocksShare) {
     const int left = norm_relu(n, "l", x);
     return n.add(left, n.plain(OpKind::relu, branch(n, x, 8)));
   });
+  compare_around("two that are shared", [](NetBuilder& n, int x) {
+    const int p = n.conv("p", x, 8, 3, 1, 1), q = n.conv("q", x, 8, 1, 1, 0);
+    const int both = n.conv("r", x, 8, 3, 1, 1);
+    return n.add(n.conv("s", n.add(both, p), 8, 1, 1, 0), n.add(both, q));
+  });
 }
 
 TEST_F(GradientTest, TwoReadersOfAResidualBlock) {  // their gradients meet in the batch norm

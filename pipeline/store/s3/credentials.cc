@@ -23,6 +23,11 @@ std::chrono::sys_seconds now_seconds() {
 
 }  // namespace
 
+bool keys_are_due(std::optional<std::chrono::sys_seconds> expire,
+                  std::chrono::sys_seconds last_fetch, std::chrono::sys_seconds now) {
+  return expire && *expire < now + kRenewBefore && now >= last_fetch + kAskAgain;
+}
+
 void Credentials::obtain(HttpClient& client) {
   for (int tried = 0;; ++tried) {
     {
@@ -48,7 +53,7 @@ AwsKeys Credentials::current(HttpClient& client) {
   bool due = false;
   {
     const MutexLock lock(mutex_);
-    due = is_due_locked(now_seconds());
+    due = keys_are_due(expire_, last_fetch_, now_seconds());
   }
   if (due) fetch(client);
   const MutexLock lock(mutex_);
@@ -87,10 +92,6 @@ void Credentials::take(FetchedKeys fetched) {
     expire_ = fetched.expire;
   }
   fetched_.notify_all();
-}
-
-bool Credentials::is_due_locked(Time now) const {
-  return expire_ && *expire_ < now + kRenewBefore && now >= last_fetch_ + kAskAgain;
 }
 
 std::string Credentials::description() const {

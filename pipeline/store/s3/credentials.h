@@ -4,12 +4,18 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "pipeline/store/s3/key_source.h"
 #include "staging/mutex.h"
 
 namespace stoker {
+
+// Returns whether keys are fetched again: from ten minutes before they expire on, and not more
+// often than every half a minute.
+bool keys_are_due(std::optional<std::chrono::sys_seconds> expire,
+                  std::chrono::sys_seconds last_fetch, std::chrono::sys_seconds now);
 
 class Credentials {
  public:
@@ -35,7 +41,6 @@ class Credentials {
   // Begins to fetch, unless that is under way.
   void fetch(HttpClient& client);
   void take(FetchedKeys fetched);
-  bool is_due_locked(Time now) const REQUIRES(mutex_);
   bool has_expired_locked(Time now) const REQUIRES(mutex_) { return expire_ && *expire_ <= now; }
 
   const std::unique_ptr<KeySource> source_;
