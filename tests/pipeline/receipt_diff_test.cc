@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 #include "pipeline/receipt/diff.h"
 #include "tests/pipeline/receipt_support.h"
@@ -91,6 +92,7 @@ TEST_F(ReceiptDiffTest, ABadSampleInOneRunIsADifference) {
 
 TEST_F(ReceiptDiffTest, WithoutRowsTheStepIsNamed) {
   run("a", {.max_row_bytes = 10 * 8});
+  run("a5", {.batch = 5});
   files_->replace(17, jpeg_file(31, 33, 1000));
   run("b", {.max_row_bytes = 10 * 8});
   const ReceiptDifference found = receipt_diff(path("a"), path("b"));
@@ -99,6 +101,12 @@ TEST_F(ReceiptDiffTest, WithoutRowsTheStepIsNamed) {
     EXPECT_THAT(found.text, HasSubstr("sample unknown"));
   }
   EXPECT_EQ(std::filesystem::file_size(path("a") + "/receipt_rows.bin"), 8u * 8);
+  // Another batch, where one of the two has its rows.
+  for (const auto& [one, other] : {std::pair("a5", "b"), std::pair("b", "a5")}) {
+    const ReceiptDifference of_one = receipt_diff(path(one), path(other));
+    EXPECT_FALSE(of_one.same);
+    EXPECT_EQ(of_one.sample, -1) << one;
+  }
 }
 
 TEST_F(ReceiptDiffTest, ComparesWhatBothHave) {
