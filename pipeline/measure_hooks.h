@@ -39,10 +39,9 @@ struct MeasureHooks {
   // workers fill rows, at least one; it does nothing without workers. The pixels do not change. Any
   // thread may call it while the Loader lives.
   std::function<void(int workers)> limit_workers{};
-  // Set by the constructor of the Trainer. Writes the weights of replica 0, or of all replicas of
-  // this process if they are independent, to the folder `runs`, as checkpoints of the run's first
-  // step. Throws what save_checkpoint() throws. REQUIRES: the Trainer
-  // lives and run() is not running.
+  // Set by the constructor of the Trainer. Writes the weights of each model that this process
+  // trains to a folder of its own below `runs`, as checkpoints of the run's first step. Throws what
+  // save_checkpoint() throws. REQUIRES: the Trainer lives and run() is not running.
   std::function<void(const std::string& runs)> save_to{};
 };
 
