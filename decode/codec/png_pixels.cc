@@ -41,7 +41,7 @@ void PngPixels::begin(const PngHeader& header, const PngPalette& palette) {
   }
 }
 
-void PngPixels::rgb(const uint8_t* row, int x, int width, uint8_t* to) const {
+void PngPixels::write(const uint8_t* row, int x, int width, uint8_t* to) const {
   const uint8_t* from = row + static_cast<size_t>(x) * pixel_bytes_;
   uint8_t* const end = to + 3 * static_cast<size_t>(width);
   switch (kind_) {

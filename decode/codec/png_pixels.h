@@ -5,20 +5,17 @@
 #include <cstdint>
 
 #include "decode/codec/png_file.h"
+#include "decode/codec/png_row_format.h"
 
 namespace stoker {
 
-// The bytes that may be written behind a row of RGB.
-inline constexpr size_t kRgbSpare = 4;
-
-class PngPixels {
+class PngPixels final : public PngRowFormat {
  public:
   // Prepares for one file. `palette` outlives its use.
   void begin(const PngHeader& header, const PngPalette& palette);
-  // Whether a row is RGB of 8 bits already.
-  bool are_rgb() const { return kind_ == Kind::rgb; }
-  // Writes columns [x, x + width) of a row as RGB.
-  void rgb(const uint8_t* row, int x, int width, uint8_t* to) const;
+  size_t pixel_bytes() const override { return 3; }
+  bool is_as_stored() const override { return kind_ == Kind::rgb; }
+  void write(const uint8_t* row, int x, int width, uint8_t* to) const override;
 
  private:
   // How the samples lie: for gray and palettes by the number of their bits.

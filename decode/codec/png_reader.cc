@@ -14,6 +14,19 @@ int pass_length(int length, int first, int step) {
   return length <= first ? 0 : (length - first + step - 1) / step;
 }
 
+// Where the pixels of a pass's row go.
+struct Spread {
+  int x, step, count;
+
+  template <size_t kBytes>
+  void pixels(const uint8_t* from, uint8_t* to) const {
+    for (int i = 0; i < count; ++i) {
+      std::memcpy(to + kBytes * static_cast<size_t>(x + i * step),
+                  from + kBytes * static_cast<size_t>(i), kBytes);
+    }
+  }
+};
+
 }  // namespace
 
 // Every `step`th pixel from the first on. A picture that is not interlaced is one pass.
@@ -27,11 +40,29 @@ struct PngReader::Pass {
 
 DecodeStatus PngReader::read(std::span<const uint8_t> bytes, Box region, RowSink& sink) {
   size_t pixels_at = 0;
+  const DecodeStatus status = open(bytes, pixels_at);
+  if (!status.ok()) return status;
+  rgb_.begin(header_, palette_);
+  return read_rows_of(bytes, pixels_at, rgb_, region, sink);
+}
+
+DecodeStatus PngReader::read(std::span<const uint8_t> bytes, const PngRowFormat& format, Box region,
+                             RowSink& sink) {
+  size_t pixels_at = 0;
+  const DecodeStatus status = open(bytes, pixels_at);
+  return status.ok() ? read_rows_of(bytes, pixels_at, format, region, sink) : status;
+}
+
+DecodeStatus PngReader::open(std::span<const uint8_t> bytes, size_t& pixels_at) {
   DecodeStatus status = read_png_header(bytes, header_);
   palette_ = {};
   if (status.ok()) status = find_png_pixels(bytes, header_, palette_, pixels_at);
-  if (!status.ok()) return status;
-  pixels_.begin(header_, palette_);
+  return status;
+}
+
+DecodeStatus PngReader::read_rows_of(std::span<const uint8_t> bytes, size_t pixels_at,
+                                     const PngRowFormat& format, Box region, RowSink& sink) {
+  format_ = &format;
   region_ = region;
   sink_ = &sink;
   PngPixelData data(bytes, pixels_at);
@@ -45,7 +76,7 @@ DecodeStatus PngReader::read_plain(InflateInput& data) {
   pass.columns = region_.x + region_.width;
   const bool is_whole = pass.rows == pass.size.height;
   begin(data, {&pass, 1}, is_whole);
-  rgb_.grow(kPngRowsAtOnce * rgb_stride() + kRgbSpare);
+  out_.grow(kPngRowsAtOnce * out_stride() + kPngRowSpare);
   const DecodeStatus status =
       read_rows(pass, [&](const uint8_t* rows, size_t stride, int y, int count) {
         const int above = std::max(region_.y - y, 0);
@@ -69,8 +100,8 @@ DecodeStatus PngReader::read_interlaced(InflateInput& data) {
     pass.columns = pass.size.width;
   }
   begin(data, passes, true);
-  rgb_.grow(rgb_stride() + kRgbSpare);
-  frame_.grow(rgb_stride() * static_cast<size_t>(region_.height));
+  out_.grow(out_stride() + kPngRowSpare);
+  frame_.grow(out_stride() * static_cast<size_t>(region_.height));
   for (const Pass& pass : passes) {
     if (pass.is_empty()) continue;
     const DecodeStatus status =
@@ -83,7 +114,7 @@ DecodeStatus PngReader::read_interlaced(InflateInput& data) {
   }
   const DecodeStatus status = check_end();
   if (!status.ok()) return status;
-  sink_->rows(frame_.data(), static_cast<ptrdiff_t>(rgb_stride()), region_.height);
+  sink_->rows(frame_.data(), static_cast<ptrdiff_t>(out_stride()), region_.height);
   return {};
 }
 
@@ -126,15 +157,16 @@ DecodeStatus PngReader::read_rows(const Pass& pass, const Take& take) {
 }
 
 void PngReader::give_rows(const uint8_t* rows, size_t stride, int count) {
-  if (pixels_.are_rgb()) {
-    sink_->rows(rows + 3 * static_cast<size_t>(region_.x), static_cast<ptrdiff_t>(stride), count);
+  if (format_->is_as_stored()) {
+    const size_t left = format_->pixel_bytes() * static_cast<size_t>(region_.x);
+    sink_->rows(rows + left, static_cast<ptrdiff_t>(stride), count);
     return;
   }
   for (int r = 0; r < count; ++r) {
-    pixels_.rgb(rows + static_cast<size_t>(r) * stride, region_.x, region_.width,
-                rgb_.data() + static_cast<size_t>(r) * rgb_stride());
+    format_->write(rows + static_cast<size_t>(r) * stride, region_.x, region_.width,
+                   out_.data() + static_cast<size_t>(r) * out_stride());
   }
-  sink_->rows(rgb_.data(), static_cast<ptrdiff_t>(rgb_stride()), count);
+  sink_->rows(out_.data(), static_cast<ptrdiff_t>(out_stride()), count);
 }
 
 // Puts the pixels of a pass's row that lie in the region into the frame.
@@ -144,11 +176,19 @@ void PngReader::scatter_row(const uint8_t* row, const Pass& pass, int y) {
   const int first = pass_length(region_.x, pass.x, pass.step_x);
   const int end = pass_length(region_.x + region_.width, pass.x, pass.step_x);
   if (first >= end) return;
-  pixels_.rgb(row, first, end - first, rgb_.data());
-  uint8_t* to = frame_.data() + static_cast<size_t>(to_y) * rgb_stride();
-  for (int i = first; i < end; ++i) {
-    const auto x = static_cast<size_t>(pass.x + i * pass.step_x - region_.x);
-    std::memcpy(to + 3 * x, rgb_.data() + 3 * static_cast<size_t>(i - first), 3);
+  format_->write(row, first, end - first, out_.data());
+  uint8_t* const to = frame_.data() + static_cast<size_t>(to_y) * out_stride();
+  const Spread spread{pass.x + first * pass.step_x - region_.x, pass.step_x, end - first};
+  switch (format_->pixel_bytes()) {
+    case 1:
+      spread.pixels<1>(out_.data(), to);
+      break;
+    case 3:
+      spread.pixels<3>(out_.data(), to);
+      break;
+    default:
+      spread.pixels<4>(out_.data(), to);
+      break;
   }
 }
 
@@ -164,14 +204,14 @@ DecodeStatus PngReader::failure() const {
 }
 
 int64_t PngReader::scratch_bytes() const {
-  return data_.scratch_bytes() + rows_.bytes() + rgb_.bytes() + frame_.bytes();
+  return data_.scratch_bytes() + rows_.bytes() + out_.bytes() + frame_.bytes();
 }
 
 void PngReader::end() {
   if (scratch_bytes() <= kKeptCodecBytes) return;
   data_.release();
   rows_.release();
-  rgb_.release();
+  out_.release();
   frame_.release();
 }
 

@@ -51,6 +51,13 @@ void grey_run(uint8_t* bytes, size_t byte_count) {
   });
 }
 
+void permute_run(uint8_t* bytes, size_t byte_count, const std::array<int, 3>& from) {
+  for_each_piece(bytes, byte_count, [&](uint8_t* pixels, size_t count, PixelPlanes& planes) {
+    const uint8_t* const sources[] = {planes.red, planes.green, planes.blue};
+    join_pixels(sources[from[0]], sources[from[1]], sources[from[2]], count, pixels);
+  });
+}
+
 void saturate_run(uint8_t* bytes, size_t byte_count, float factor) {
   alignas(64) uint8_t grey[PixelPlanes::kPixels];
   for_each_piece(bytes, byte_count, [&](uint8_t* pixels, size_t count, PixelPlanes& planes) {
@@ -82,6 +89,7 @@ HWY_AFTER_NAMESPACE();
 namespace stoker {
 
 HWY_EXPORT(grey_run);
+HWY_EXPORT(permute_run);
 HWY_EXPORT(saturate_run);
 HWY_EXPORT(luma_sum);
 
@@ -114,6 +122,12 @@ void adjust_saturation(MutableImageView image, double factor) {
 void grayscale(MutableImageView image) {
   for_each_run(image, [&](uint8_t* bytes, size_t count) {
     HWY_DYNAMIC_DISPATCH(grey_run)(bytes, count);
+  });
+}
+
+void permute_channels(MutableImageView image, const std::array<int, 3>& from) {
+  for_each_run(image, [&](uint8_t* bytes, size_t count) {
+    HWY_DYNAMIC_DISPATCH(permute_run)(bytes, count, from);
   });
 }
 

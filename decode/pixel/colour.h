@@ -6,6 +6,8 @@
 // behaviour; a caller checks the ranges that make sense.
 #pragma once
 
+#include <array>
+
 #include "decode/image.h"
 #include "decode/pixel/byte_table.h"
 #include "decode/pixel/scratch.h"
@@ -24,6 +26,9 @@ void adjust_hue(MutableImageView image, double factor);
 
 // Sets every channel to the luma of ITU-R 601: convert("L").
 void grayscale(MutableImageView image);
+
+// Sets channel i to what channel from[i] was: torchvision's permute_channels().
+void permute_channels(MutableImageView image, const std::array<int, 3>& from);
 
 void invert(MutableImageView image);
 void posterize(MutableImageView image, int bits);         // 1..8 upper bits stay
