@@ -115,6 +115,11 @@ class Augmenter {
   bool file_pieces(const FilePieces& file, uint64_t seed, int64_t epoch, int64_t sample,
                    std::span<const MutableImageView> outs, Size& source,
                    std::span<const uint8_t> seek_index);
+  // Says what lies on the pictures of the next rows (Draws::carry). A picture of another size than
+  // the annotations say is a status.
+  void carry(const Annotations* annotations, int keypoints);
+  // The draws of the last row, which has one view.
+  Draws& draws();
   // From now on, keeps the decoded picture of each file's one row if it has this form, which
   // outlives the rows; null: of none. The rows' bytes do not depend on it.
   void keep_decoded(const DecodedForm* form);

@@ -74,7 +74,7 @@ struct Loader::Impl {
         devices(std::move(devices_in)),
         workers(count_workers(options.feed.workers)),
         spare_workers(options.measure ? options.measure->spare_workers : 0),
-        targets(batch_columns(source, augment, options.format)),
+        targets(batch_columns(source, augment, options)),
         edits(device_edits(augment, devices, options)),
         layout(batch_layout(source, augment, options, edits)),
         fingerprint(pixels_fingerprint(source, augment, options, global_batch())),
@@ -330,6 +330,8 @@ LoaderStats Loader::stats() const {
   if (impl_->remote) stats.remote = impl_->remote->stats();
   if (impl_->shared) stats.share = impl_->shared->stats();
   stats.bad_samples = impl_->quarantine.bad_samples();
+  stats.full_rows = impl_->filler.annotations().full_rows();
+  stats.objects_left_out = impl_->filler.annotations().objects_left_out();
   stats.seek_index = impl_->filler.reader().seek_indexes().use();
   stats.cache = impl_->filler.reader().decoded_rows().stats();
   stats.seek_recorded = impl_->filler.reader().seek_indexes().recorded();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/annotation/box_format.h"
 #include "pipeline/augment.h"
 #include "pipeline/order/sampler.h"
 #include "pipeline/sample_order.h"
@@ -72,6 +73,31 @@ struct ShareOptions {
   double wait_s = 10;
 };
 
+// The masks of objects in a batch.
+enum class RowMasks : uint8_t {
+  none,   // they are not made
+  bytes,  // 0 or 1 for each pixel
+  bits,   // eight pixels a byte, the leftmost in the lowest bit; lines begin with a byte
+};
+enum class TooManyObjects : uint8_t {
+  keep_largest,  // by the area of their boxes; LoaderStats counts the others
+  fail,          // it is a bad sample
+};
+
+// How what lies on the pictures travels in a batch, if a source has annotations: as columns of
+// Loader::targets() (pipeline/row/annotation_columns.h lists them).
+struct AnnotationOptions {
+  int max_objects = 100;  // places in each row
+  TooManyObjects too_many = TooManyObjects::keep_largest;
+  BoxFormat box_format = BoxFormat::xyxy;
+  RowMasks masks = RowMasks::none;
+  int32_t ignore_label = 255;  // of a label image where there is no picture
+  // Besides rows of max_objects places: the objects of all rows one behind the other, in columns
+  // "packed_boxes" and so on, with object_offsets.
+  bool packed = false;
+  bool operator==(const AnnotationOptions&) const = default;
+};
+
 struct LoaderOptions {
   int batch_size = 256;  // rows per device and batch
   // A step comes in so many batches, one after the other, for a consumer that cannot hold all of
@@ -104,6 +130,7 @@ struct LoaderOptions {
   // For host devices only: the worker that fills a row converts it. (A GPU converts after the copy
   // over the bus.)
   std::optional<RowFormat> format{};
+  AnnotationOptions annotations{};
   std::string quarantine_file{};  // a JSONL file to which bad samples are appended; "": none
   // Hash every row's u8 pixels (RowNote::digest). The workers then also do what a GPU would do
   // behind the copy (device_edits.h).
@@ -126,23 +153,31 @@ struct RowMix {
 // row.
 struct RowNote {
   RowMix mix{};
-  Size source{};                     // pixels of the source image
-  SampleId pixels_of = -1;           // the sample of the row's own pixels; != id for a substitute
-  uint64_t digest = 0;               // XXH3 of the row's pixels, 0 without LoaderOptions::digests
+  Size source{};            // pixels of the source image
+  SampleId pixels_of = -1;  // the sample of the row's own pixels; != id for a substitute
+  // XXH3 of the row's pixels and of what lies on them, 0 without LoaderOptions::digests.
+  uint64_t digest = 0;
   uint64_t repeat_index = 0;         // as in OrderedSample: 0 unless the epoch repeats the sample
   DecodeCode code = DecodeCode::ok;  // of the row's own sample
   bool bad = false;                  // its own sample was bad (code, or it could not be read)
   bool counts = false;               // weight > 0
+  int32_t objects = 0;               // that lie on the row's picture
+  Box picture{};                     // the part of the row that is no padding of the last steps
 };
 
 // Draws again what was done to the pixels of a row: `spec` and `seed` of the Loader, `epoch` of the
 // batch (BatchHeader), `note` of the row. There are no steps for a row without a picture
-// (pixels_of < 0).
+// (pixels_of < 0). Where draws depend on what lies on the picture, `draws` must carry it
+// (read_row_annotations).
 void draw_row(const AugmentSpec& spec, uint64_t seed, int64_t epoch, const RowNote& note,
               Draws& draws, int view = 0);
-// Returns the text of the steps, with a line for each view.
+// Sets `out` to what lies on the picture of a row, as `source` has it; reads the sample if it comes
+// with that.
+ReadStatus read_row_annotations(const Source& source, const RowNote& note, Annotations& out);
+// Returns the text of the steps, with a line for each view. `source`: whose annotations the steps
+// may depend on, or null.
 std::string row_steps_text(const AugmentSpec& spec, uint64_t seed, int64_t epoch,
-                           const RowNote& note);
+                           const RowNote& note, const Source* source = nullptr);
 
 inline const RowNote* row_notes(const DeviceBatch& batch) {
   return reinterpret_cast<const RowNote*>(batch.notes());
@@ -169,8 +204,8 @@ struct MemoryPlan {
   int64_t share_bytes = 0;  // shared memory of LoaderOptions::share, once for all its processes
   int64_t cache_bytes = 0;  // decoded pictures that are kept in memory, once all are there
   // Not in the total: what all workers together need in addition while each decodes a progressive
-  // JPEG, an interlaced PNG, ... of max_pixels. Lower max_pixels if the data may hold such images
-  // and memory is short.
+  // JPEG, an interlaced PNG, a label image, ... of max_pixels. Lower max_pixels if the data may
+  // hold such images and memory is short.
   int64_t frame_bytes = 0;
   int64_t total_bytes() const {
     return ring_bytes + slot_bytes + scratch_bytes + store_bytes + share_bytes + cache_bytes;
@@ -222,6 +257,8 @@ struct LoaderStats {
   RemoteStats remote;                  // of LoaderOptions::remote_rows
   ShareStats share;                    // of LoaderOptions::share
   int64_t bad_samples = 0;
+  // Rows with more objects than AnnotationOptions::max_objects, and the objects left out.
+  int64_t full_rows = 0, objects_left_out = 0;
   // Rows decoded with their image's index, indexes that did not fit, and bytes that were not read
   // because no row showed them.
   SeekUse seek_index;

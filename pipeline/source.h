@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "decode/image.h"
+#include "pipeline/annotation/annotations.h"
 #include "pipeline/files/cache_folder.h"
 #include "pipeline/files/read_piece.h"
 #include "pipeline/store/store_options.h"
@@ -49,7 +50,8 @@ struct BytePiece {
 // A note about something in a source that its user may not expect.
 struct SourceNote {
   // "left_out": files that are no samples; "two_labels": files with two; "slow": samples that take
-  // much longer to read than they would in another form.
+  // much longer to read than they would in another form; "not_annotated": pictures that the
+  // annotations do not name; "no_picture": annotations of pictures that are not there.
   std::string reason;
   int64_t files = 0;    // how many
   std::string name;     // the first of them, in the form of Source::name()
@@ -80,6 +82,8 @@ struct SourceInfo {
   std::vector<std::string> class_names{};
   // The columns of every sample's targets besides its label; mostly none.
   std::vector<TargetColumn> targets{};
+  // The kinds of annotations that lie on the pictures; mostly none.
+  AnnotationInfo annotations{};
   // Files that are left out or listed under two labels, in a fixed order.
   std::vector<SourceNote> notes{};
   // Changes when the list of samples or labels changes; not with the content of a file.
@@ -157,6 +161,14 @@ class Source {
                             SampleTargets& out) const {
     out.label = label(id);
   }
+  // Sets `out` to what lies on the sample's picture; `bytes` as for read_targets(). Not ok: the
+  // annotation is broken, and so the sample is bad. May read a file.
+  virtual ReadStatus read_annotations([[maybe_unused]] SampleId id,
+                                      [[maybe_unused]] std::span<const uint8_t> bytes,
+                                      Annotations& out) const {
+    out.clear();
+    return {};
+  }
   // A digest of the labels in the order of the samples: the same in a folder, in shards or a list
   // (drawn samples have their own); the fingerprint if they are unknown. Here it asks for each.
   virtual uint64_t labels_digest() const;
@@ -170,6 +182,7 @@ class Source {
   SampleEncoding encoding() const { return info().encoding; }
   Size raw_size() const { return info().raw_size; }
   std::span<const TargetColumn> targets() const { return info().targets; }
+  const AnnotationInfo& annotations() const { return info().annotations; }
   const std::vector<SourceNote>& notes() const { return info().notes; }
   uint64_t fingerprint() const { return info().fingerprint; }
   bool knows_labels() const { return info().knows_labels; }
@@ -194,6 +207,12 @@ struct SourceOptions {
   // integers int64, and other numbers float32, to which they are rounded; in CSV and JSON it is
   // int64 if the first sample has integers only, else float32.
   std::vector<std::string> targets_from{};
+  // The annotations of the pictures: a JSON file as COCO's, or a folder with a file for each
+  // picture (VOC's XML, YOLO's text, label images as PNG). A picture has its annotations by its
+  // name (pipeline/source/annotated/match_pictures.h). In a folder all pictures count, in whatever
+  // folders, and none has a class; shards and a list are asked for no label unless label_from is
+  // given.
+  std::string objects{};
   // Where lists of files and indexes of shards are kept between runs; "" keeps none.
   std::string cache_dir = default_cache_folder();
   // Called now and then, on the caller's thread, while shards are read to make their index, with
@@ -214,8 +233,9 @@ struct SourceOptions {
 // split. Shards and lists get an index, made in one pass over them and kept in the cache directory
 // (pipeline/source/blob/README.md).
 // Throws std::runtime_error with the path and what was found there, and std::invalid_argument for
-// image_from, label_from or targets_from where there is nothing to choose. A sample whose targets
-// have another shape than the first one's, or a value that their type cannot hold, is an error.
+// objects that cannot be used, and for image_from, label_from or targets_from where there is
+// nothing to choose. A sample whose targets have another shape than the first one's, or a value
+// that their type cannot hold, is an error.
 std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options);
 std::unique_ptr<Source> open_source(const std::string& path, Split split);
 // Returns what open_source() recognises, for --help: "a folder of CLASS/IMAGE files, ...".

@@ -80,6 +80,11 @@ struct Augmenter::Impl {
 
   // Draws the steps of a sample. Returns the problem if it cannot be augmented so.
   DecodeStatus draw(Size source, uint64_t seed, int64_t epoch, int64_t sample, int view = 0) {
+    if (carried && carried->size != Size{} && carried->size != source) {
+      return {DecodeCode::corrupt, -1,
+              "annotation: it is of a picture of " + sides_text(carried->size) +
+                  " pixels, this one has " + sides_text(source)};
+    }
     draw_augmentation(spec, source, seed, epoch, sample, draws, view);
     if (!draws.failure().empty()) return {DecodeCode::unsupported, -1, draws.failure()};
     if (draws.size() != draws.output()) {
@@ -246,6 +251,7 @@ struct Augmenter::Impl {
   ImageDecoder decoder;
   PillowResize resize;
   StepRunner runner;
+  const Annotations* carried = nullptr;   // what lies on the current row's picture, or null
   Draws draws;                            // of the current row
   DecodePlan plan;                        // of the current row
   std::vector<Draws> view_draws;          // of the current row's views
@@ -347,6 +353,12 @@ DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Siz
   shift_to(image);
   return impl_->run();
 }
+
+void Augmenter::carry(const Annotations* annotations, int keypoints) {
+  impl_->carried = annotations;
+  impl_->draws.carry(annotations, keypoints);
+}
+Draws& Augmenter::draws() { return impl_->draws; }
 
 void Augmenter::keep_decoded(const DecodedForm* form) {
   impl_->form = form;

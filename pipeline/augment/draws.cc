@@ -4,6 +4,11 @@
 
 namespace stoker {
 
+void Draws::carry(const Annotations* annotations, int keypoints) {
+  carried_ = annotations;
+  keypoints_ = keypoints;
+}
+
 void Draws::begin(Size source, Size output, uint64_t seed, int64_t epoch, int64_t sample) {
   source_ = source;
   output_ = output;
@@ -12,6 +17,27 @@ void Draws::begin(Size source, Size output, uint64_t seed, int64_t epoch, int64_
   sample_ = sample;
   steps_.clear();
   failure_.clear();
+  is_begun_ = false;
+}
+
+const ObjectMover& Draws::objects() {
+  if (!is_begun_) {
+    static const Annotations kNothing;
+    objects_.begin(carried_ ? *carried_ : kNothing, carried_ ? keypoints_ : 0);
+    moved_ = 0;
+    is_begun_ = true;
+  }
+  for (; moved_ < steps_.size(); ++moved_) objects_.move(movement(moved_));
+  return objects_;
+}
+
+Movement Draws::movement(size_t step) const {
+  const Size before = step == 0 ? source_ : steps_[step - 1].size;
+  return {steps_[step].kind->motion, before, steps_[step].size, steps_[step].values};
+}
+
+void Draws::fail_to_move(const PixelKind& kind) {
+  fail(std::string(kind.name) + ": what lies on the picture (boxes, masks) cannot follow it");
 }
 
 std::string step_text(const PixelStep& step) {

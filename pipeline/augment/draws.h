@@ -16,6 +16,8 @@
 #include "decode/pixel/colour.h"
 #include "decode/pixel/scratch.h"
 #include "decode/pixel/warp.h"
+#include "pipeline/annotation/motion.h"
+#include "pipeline/annotation/object_mover.h"
 #include "pipeline/random/random_key.h"
 
 namespace stoker {
@@ -29,11 +31,12 @@ struct PixelKind {
   std::array<const char*, 8> values{};  // the names of PixelStep::values; the rest is null
   const char* choice = nullptr;  // the name of PixelStep::choice, and the names of its values
   std::span<const char* const> choices{};
-  bool fill = false;   // PixelStep::fill counts
-  bool moves = false;  // what is shown is elsewhere in the image afterwards
+  bool fill = false;  // PixelStep::fill counts
+  // Where the pixels go. The first of PixelStep::values are the motion's numbers.
+  Motion motion = Motion::none;
 
-  // One of these is there, or none for the steps that program.h runs itself; a table may have a
-  // change beside it that is faster alone.
+  // One of these is there, or none for the steps that program.h runs itself and those that change
+  // no pixel; a table may have a change beside it that is faster alone.
   // Changes the pixels in place.
   void (*change)(const PixelStep& step, MutableImageView image, PixelScratch& scratch) = nullptr;
   // Makes an image of step.size from another. REQUIRES: no overlap.
@@ -56,6 +59,9 @@ struct PixelStep {
 // The steps of one sample while they are drawn; reused, keeps its memory. Threads: one at a time.
 class Draws {
  public:
+  // Says what lies on the images of the next begin()s, and how many keypoints each object has. It
+  // outlives these draws; null: nothing.
+  void carry(const Annotations* annotations, int keypoints);
   // `source` is the image's size, sides >= 1; `output` that of a finished row.
   void begin(Size source, Size output, uint64_t seed, int64_t epoch, int64_t sample);
 
@@ -69,12 +75,17 @@ class Draws {
     return {seed_ ^ salt, epoch, sample_};
   }
   int64_t epoch() const { return epoch_; }
+  bool has_objects() const { return carried_ != nullptr; }
+  // The carried objects, where they are after the steps that there are.
+  const ObjectMover& objects();
+  std::span<const AnnotatedObject> boxes() { return objects().objects(); }
 
   // Appends a step that keeps the image's size, or makes it `size`.
   PixelStep& add(const PixelKind& kind, std::initializer_list<double> values = {}) {
     return add(kind, size(), values);
   }
   PixelStep& add(const PixelKind& kind, Size size, std::initializer_list<double> values = {}) {
+    if (kind.motion == Motion::unknown && carried_) fail_to_move(kind);
     PixelStep& step = steps_.emplace_back(PixelStep{.kind = &kind, .size = size});
     std::copy(values.begin(), values.end(), step.values.begin());
     return step;
@@ -83,10 +94,18 @@ class Draws {
   void fail(const std::string& why) { failure_ = why; }
 
   std::span<const PixelStep> steps() const { return steps_; }
+  Movement movement(size_t step) const;
   const std::string& failure() const { return failure_; }  // "": none
   int64_t bytes() const { return static_cast<int64_t>(steps_.capacity() * sizeof(PixelStep)); }
 
  private:
+  void fail_to_move(const PixelKind& kind);
+
+  const Annotations* carried_ = nullptr;
+  int keypoints_ = 0;
+  ObjectMover objects_;
+  size_t moved_ = 0;       // the steps that objects_ has done
+  bool is_begun_ = false;  // objects_ has the objects of this sample
   Size source_, output_;
   uint64_t seed_ = 0;
   int64_t epoch_ = 0, sample_ = 0;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "pipeline/augment.h"
 #include "pipeline/augment/erasing.h"
 #include "pipeline/augment/pixel_steps.h"
@@ -13,7 +15,7 @@ constexpr int kSeenSamples = 64;
 
 // Who did the steps of one stage, in the rows that were looked at.
 struct Seen {
-  int decoder = 0, joined = 0, alone = 0, absent = 0;
+  int decoder = 0, joined = 0, alone = 0, boxes = 0, absent = 0;
 };
 
 std::string sentence(const Seen& seen) {
@@ -24,6 +26,7 @@ std::string sentence(const Seen& seen) {
   add(seen.decoder, "done by the decoder while it decodes");
   add(seen.joined, "joined with its neighbours into one table of bytes");
   add(seen.alone, "a pass of its own");
+  add(seen.boxes, "of boxes alone, no pixel changes");
   add(seen.absent, "nothing");
   return text;
 }
@@ -31,6 +34,11 @@ std::string sentence(const Seen& seen) {
 bool is_joined(std::span<const PixelStep> steps, size_t i) {
   const auto is_table = [&](size_t at) { return at < steps.size() && steps[at].kind->table; };
   return is_table(i) && (is_table(i + 1) || (i > 0 && is_table(i - 1)));
+}
+
+bool are_of_boxes(std::span<const PixelStep> steps) {
+  return std::ranges::all_of(
+      steps, [](const PixelStep& step) { return is_of_objects(step.kind->motion); });
 }
 
 void see_sample(const AugmentView& view, Size source, int64_t sample, std::vector<Seen>& seen) {
@@ -45,6 +53,8 @@ void see_sample(const AugmentView& view, Size source, int64_t sample, std::vecto
   for (size_t i = 0, begin = 0; i < seen.size(); begin = ends[i++]) {
     if (begin == ends[i]) {
       ++seen[i].absent;
+    } else if (are_of_boxes(draws.steps().subspan(begin, ends[i] - begin))) {
+      ++seen[i].boxes;
     } else if (ends[i] <= decoded) {
       ++seen[i].decoder;
     } else {

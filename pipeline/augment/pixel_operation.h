@@ -18,6 +18,9 @@ struct PixelOperation {
   // parameters too ("solarize,p=0.5"): change it whenever the pixels change.
   std::string name;
   std::function<void(MutableImageView image, const RandomKey& random)> apply;
+  // Whether pixels may be elsewhere afterwards. Boxes and masks cannot follow: samples that carry
+  // such are refused then.
+  bool moves = true;
 };
 
 }  // namespace stoker

@@ -61,19 +61,19 @@ void pad(const PixelStep& step, ImageView image, MutableImageView out, PixelScra
 }  // namespace
 
 const PixelKind kCropStep{
-    .name = "crop", .values = {"x", "y", "width", "height"}, .moves = true, .make = crop};
+    .name = "crop", .values = {"x", "y", "width", "height"}, .motion = Motion::crop, .make = crop};
 const PixelKind kResizeStep{.name = "resize",
                             .values = {"width", "height"},
                             .choice = "filter",
                             .choices = kFilterNames,
-                            .moves = true};
-const PixelKind kFlipStep{.name = "flip", .moves = true, .change = flip};
+                            .motion = Motion::resize};
+const PixelKind kFlipStep{.name = "flip", .motion = Motion::flip, .change = flip};
 const PixelKind kPadStep{.name = "pad",
                          .values = {"left", "top", "right", "bottom"},
                          .choice = "mode",
                          .choices = kPaddingNames,
                          .fill = true,
-                         .moves = true,
+                         .motion = Motion::pad,
                          .make = pad};
 
 void add_crop(Draws& draws, Box box) {
@@ -92,6 +92,11 @@ void add_resize(Draws& draws, Size size, Filter filter) {
 }
 
 void add_pad(Draws& draws, const std::array<int, 4>& sides, Padding padding, Rgb fill) {
+  if (padding != Padding::constant && draws.has_objects()) {
+    draws.fail(std::string("padding with mode ") + kPaddingNames[static_cast<int>(padding)] +
+               ": what lies on the picture (boxes, masks) would be there twice");
+    return;
+  }
   const auto [left, top, right, bottom] = sides;
   const Size size{draws.size().width + left + right, draws.size().height + top + bottom};
   PixelStep& step =
@@ -122,19 +127,22 @@ void sharpness(const PixelStep& step, MutableImageView image, PixelScratch& scra
   adjust_sharpness(image, step.values[0], scratch);
 }
 
-void fill(const PixelStep& step, MutableImageView image, PixelScratch&) {
-  const auto [left, top, width, height] = crop_box(step);
-  uint8_t* const first = image.data + top * image.stride_bytes + ptrdiff_t{3} * left;
-  for (int y = 0; y < height; ++y) {
-    if (y > 0) {  // a line is copied faster than its pixels are written
-      std::memcpy(first + y * image.stride_bytes, first, 3 * static_cast<size_t>(width));
-      continue;
-    }
-    for (int x = 0; x < width; ++x) std::copy_n(step.fill.data(), 3, first + ptrdiff_t{3} * x);
-  }
+void fill_of_step(const PixelStep& step, MutableImageView image, PixelScratch&) {
+  fill_box(image, crop_box(step), step.fill);
 }
 
 }  // namespace
+
+void fill_box(MutableImageView image, Box box, Rgb colour) {
+  uint8_t* const first = image.data + box.y * image.stride_bytes + ptrdiff_t{3} * box.x;
+  for (int y = 0; y < box.height; ++y) {
+    if (y > 0) {  // a line is copied faster than its pixels are written
+      std::memcpy(first + y * image.stride_bytes, first, 3 * static_cast<size_t>(box.width));
+      continue;
+    }
+    for (int x = 0; x < box.width; ++x) std::copy_n(colour.data(), 3, first + ptrdiff_t{3} * x);
+  }
+}
 
 const PixelKind kBrightnessStep{.name = "brightness",
                                 .values = {"factor"},
@@ -149,6 +157,13 @@ const PixelKind kSaturationStep{
 const PixelKind kHueStep{.name = "hue", .values = {"factor"}, .change = with_factor<adjust_hue>};
 const PixelKind kSharpnessStep{.name = "sharpness", .values = {"factor"}, .change = sharpness};
 const PixelKind kGrayscaleStep{.name = "grayscale", .change = alone<grayscale>};
+const PixelKind kPermuteStep{
+    .name = "permute_channels",
+    .values = {"red", "green", "blue"},
+    .change = [](const PixelStep& step, MutableImageView image, PixelScratch&) {
+      const auto from = [&](size_t channel) { return static_cast<int>(step.values[channel]); };
+      permute_channels(image, {from(0), from(1), from(2)});
+    }};
 const PixelKind kInvertStep{
     .name = "invert", .change = alone<invert>, .table = [](const PixelStep&, ByteTable& table) {
       table = invert_table();
@@ -169,7 +184,7 @@ const PixelKind kSolarizeStep{.name = "solarize",
                                 table = solarize_table(step.values[0]);
                               }};
 const PixelKind kFillStep{
-    .name = "fill", .values = {"x", "y", "width", "height"}, .fill = true, .change = fill};
+    .name = "fill", .values = {"x", "y", "width", "height"}, .fill = true, .change = fill_of_step};
 
 void add_fill(Draws& draws, Box box, Rgb colour) {
   PixelStep& step =
@@ -205,18 +220,18 @@ const PixelKind kAffineStep{.name = "affine",
                             .choice = "interpolation",
                             .choices = kInterpolationNames,
                             .fill = true,
-                            .moves = true,
+                            .motion = Motion::affine,
                             .make = affine};
 const PixelKind kPerspectiveStep{.name = "perspective",
                                  .values = {"a", "b", "c", "d", "e", "f", "g", "h"},
                                  .choice = "interpolation",
                                  .choices = kInterpolationNames,
                                  .fill = true,
-                                 .moves = true,
+                                 .motion = Motion::perspective,
                                  .make = perspective};
 
 const PixelKind kTurnStep{
-    .name = "turn", .values = {"quarters"}, .moves = true, .make = turn_quarters};
+    .name = "turn", .values = {"quarters"}, .motion = Motion::turn, .make = turn_quarters};
 
 void add_affine(Draws& draws, const std::array<double, 6>& matrix, const WarpOptions& options) {
   const auto [a, b, c, d, e, f] = matrix;
@@ -245,7 +260,16 @@ void add_perspective(Draws& draws, const std::array<double, 8>& coefficients,
   set(draws.add(kPerspectiveStep, {a, b, c, d, e, f, g, h}), options);
 }
 
-const PixelKind kBlendBeginStep{.name = "blend_begin", .values = {"weight"}};
+const PixelKind kKeepCentersStep{.name = "keep_centers",
+                                 .values = {"x", "y", "width", "height"},
+                                 .motion = Motion::keep_centers};
+const PixelKind kClampBoxesStep{.name = "clamp_boxes", .motion = Motion::clamp};
+const PixelKind kSanitizeBoxesStep{
+    .name = "sanitize_boxes", .values = {"min_size", "min_area"}, .motion = Motion::sanitize};
+const PixelKind kDropEmptyStep{.name = "drop_empty_boxes", .motion = Motion::drop_empty};
+
+const PixelKind kBlendBeginStep{
+    .name = "blend_begin", .values = {"weight"}, .motion = Motion::unknown};
 const PixelKind kBlendStep{.name = "blend", .values = {"weight"}};
 const PixelKind kBlendEndStep{.name = "blend_end"};
 const PixelKind kBlendOverStep{.name = "blend_over", .values = {"weight"}};

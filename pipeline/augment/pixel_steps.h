@@ -30,7 +30,8 @@ extern const PixelKind kPadStep;     // left, top, right, bottom >= 0; choice: P
 // size changes nothing, and is left out.
 void add_crop(Draws& draws, Box box);
 void add_resize(Draws& draws, Size size, Filter filter);
-// REQUIRES: padding <= size - 1 for reflect, <= size for symmetric.
+// REQUIRES: padding <= size - 1 for reflect, <= size for symmetric. Pictures on which something
+// lies are padded with a constant only; otherwise the drawing fails.
 void add_pad(Draws& draws, const std::array<int, 4>& sides, Padding padding, Rgb fill);
 
 Box crop_box(const PixelStep& step);
@@ -41,11 +42,14 @@ Box crop_box(const PixelStep& step);
 extern const PixelKind kBrightnessStep, kContrastStep, kSaturationStep, kHueStep, kSharpnessStep;
 // No number.
 extern const PixelKind kGrayscaleStep, kInvertStep, kEqualizeStep, kAutocontrastStep;
+extern const PixelKind kPermuteStep;    // red, green, blue: the channel that each is made of
 extern const PixelKind kPosterizeStep;  // bits that are kept, 0 to 8
 extern const PixelKind kSolarizeStep;   // bytes of at least this threshold are inverted
 extern const PixelKind kFillStep;       // x, y, width, height: inside the image; fill
 
 void add_fill(Draws& draws, Box box, Rgb colour);
+// Does what kFillStep does.
+void fill_box(MutableImageView image, Box box, Rgb colour);
 
 // Pixels moved by a matrix: Image.transform.
 
@@ -70,9 +74,16 @@ void add_rotation(Draws& draws, double degrees, const WarpOptions& options, bool
 void add_perspective(Draws& draws, const std::array<double, 8>& coefficients,
                      const WarpOptions& options);
 
+// Boxes alone (Motion says what is done): no pixel changes.
+
+extern const PixelKind kKeepCentersStep;    // x, y, width, height
+extern const PixelKind kClampBoxesStep;     // no number
+extern const PixelKind kSanitizeBoxesStep;  // min_size, min_area
+extern const PixelKind kDropEmptyStep;      // no number
+
 // AugMix, which blends an image with changed copies of it. These stand around the steps of each
 // copy: begin, then each copy's steps and "blend", then end. Only program.h runs them. The steps
-// between keep the image's size.
+// between keep the image's size. What lies on the image cannot follow copies that move.
 
 extern const PixelKind kBlendBeginStep;  // weight of the image itself
 extern const PixelKind kBlendStep;       // weight of the copy as it is now; the image comes back

@@ -12,6 +12,38 @@ bool makes_image(const PixelStep& step) {
   return step.kind->make != nullptr || step.kind == &kResizeStep;
 }
 
+// The number of the last of `steps` that makes an image, plus 1; 0: none does.
+size_t last_that_makes(std::span<const PixelStep> steps) {
+  size_t last = steps.size();
+  while (last > 0 && !makes_image(steps[last - 1])) --last;
+  return last;
+}
+
+bool is_border(const PixelStep& step) {
+  return step.kind == &kPadStep && static_cast<Padding>(step.choice) == Padding::constant;
+}
+
+// The part of `padded` that is not the border.
+Box inside_of(MutableImageView padded, const PixelStep& border) {
+  const auto side = [&](size_t i) { return static_cast<int>(border.values[i]); };
+  const int left = side(0), top = side(1), right = side(2), bottom = side(3);
+  return {left, top, padded.width - left - right, padded.height - top - bottom};
+}
+
+MutableImageView inner_view(MutableImageView image, Box box) {
+  return {image.data + box.y * image.stride_bytes + ptrdiff_t{3} * box.x, box.width, box.height,
+          image.stride_bytes};
+}
+
+void fill_border(const PixelStep& border, MutableImageView padded) {
+  const Box inside = inside_of(padded, border);
+  const int right = inside.x + inside.width, bottom = inside.y + inside.height;
+  fill_box(padded, {0, 0, padded.width, inside.y}, border.fill);
+  fill_box(padded, {0, inside.y, inside.x, inside.height}, border.fill);
+  fill_box(padded, {right, inside.y, padded.width - right, inside.height}, border.fill);
+  fill_box(padded, {0, bottom, padded.width, padded.height - bottom}, border.fill);
+}
+
 // Puts steps into a plan, one after the other, until one does not fit.
 class Planner {
  public:
@@ -34,6 +66,7 @@ class Planner {
  private:
   // Returns how many steps were taken.
   size_t take(const PixelStep& step) {
+    if (is_of_objects(step.kind->motion)) return 1;
     if (step.kind == &kFlipStep) {
       plan_.flip = !plan_.flip;
       return 1;
@@ -106,12 +139,16 @@ MutableImageView StepRunner::begin(std::span<const PixelStep> steps, Size size,
   steps_ = steps;
   out_ = out;
   next_ = 0;
-  last_made_ = 0;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (makes_image(steps[i])) last_made_ = i + 1;
+  last_made_ = last_that_makes(steps);
+  border_ = 0;
+  inner_ = out;
+  if (last_made_ > 0 && is_border(steps[last_made_ - 1])) {
+    border_ = last_made_;
+    inner_ = inner_view(out, inside_of(out, steps[border_ - 1]));
+    last_made_ = last_that_makes(steps.first(border_ - 1));
   }
-  image_ = out;
-  if (last_made_ == 0) return out;
+  image_ = inner_;
+  if (last_made_ == 0) return image_;
   const auto check = [&](Size each) {
     if (int64_t{each.width} * each.height <= max_pixels_) return;
     problem = "augment: an image of " + std::to_string(each.width) + " x " +
@@ -133,11 +170,14 @@ void StepRunner::run() {
       continue;
     }
     ++i;
-    if (blend(step)) continue;
+    if (is_of_objects(step.kind->motion) || blend(step)) continue;
     if (step.kind->change) {
       step.kind->change(step, image_, scratch_);
+    } else if (i == border_) {
+      fill_border(step, out_);
+      image_ = out_;
     } else {
-      make(step, i == last_made_ ? out_ : memory(next_ ^= 1, step.size));
+      make(step, i == last_made_ ? inner_ : memory(next_ ^= 1, step.size));
     }
   }
 }

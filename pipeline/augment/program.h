@@ -35,8 +35,8 @@ class StepRunner {
   StepRunner(PixelPolicy policy, int64_t max_pixels) : resize_(policy), max_pixels_(max_pixels) {}
 
   // Prepares `steps`, whose last size is that of `out`. Returns where the image of `size` belongs
-  // that the first of them takes: `out`, or memory of the runner. `problem`: an image on the way
-  // would have too many pixels; then nothing is to be done.
+  // that the first of them takes: `out` or a part of it, or memory of the runner. `problem`: an
+  // image on the way would have too many pixels; then nothing is to be done.
   MutableImageView begin(std::span<const PixelStep> steps, Size size, MutableImageView out,
                          std::string& problem);
   // Runs the steps of begin(); the result is in its `out`. Throws what a user's operation throws.
@@ -56,8 +56,10 @@ class StepRunner {
   std::vector<uint8_t> images_[2];  // in turn
   std::span<const PixelStep> steps_;
   size_t last_made_ = 0;  // the number of the last step that makes an image, plus 1
+  size_t border_ = 0;     // that of a constant padding after it, for which out_ has room
   MutableImageView image_, out_;
-  size_t next_ = 0;            // of images_
+  MutableImageView inner_;  // the part of out_ that last_made_ makes: all of it, or what is padded
+  size_t next_ = 0;         // of images_
   std::vector<uint8_t> kept_;  // the image that copies are blended with
   std::vector<float> sum_;     // of the blended bytes
 };

@@ -110,6 +110,9 @@ struct StageActions {
   std::string identity{};
 };
 
+// StageActions::size of a stage after which each image has a size of its own.
+inline std::optional<Size> no_one_size(std::optional<Size>, Size) { return {}; }
+
 struct StageType {
   const char* name;
   const char* help;          // one line, for --help

@@ -11,11 +11,13 @@ namespace stoker {
 // AugmentSpec reads these.
 #define STOKER_STAGES                                                                         \
   kRandomResizedCrop, kResizeCenterCrop, kResize, kResizeKeepRatio, kCenterCrop, kCornerCrop, \
-      kRandomCrop, kTrimBorder, kPad, kFlip, kVerticalFlip, kRotate, kAffine, kPerspective,   \
-      kColorJitter, kGrayscale, kInvert, kPosterize, kSolarize, kEqualize, kAutocontrast,     \
-      kSharpness, kGaussianBlur, kPillowBlur, kRandomApply, kRandomChoice, kRandomOrder,      \
-      kRandomAugment, kTrivialAugment, kAutoAugment, kAugMix, kTimmAutoAugment, kCutout,      \
-      kRandomErasing, kOperation, kMix, kViews, kFiveCrop, kTenCrop
+      kRandomCrop, kTrimBorder, kPad, kRandomShortestSize, kRandomResize, kScaleJitter,       \
+      kFixedSizeCrop, kLetterbox, kPadToSize, kRandomZoomOut, kRandomIouCrop, kClampBoxes,    \
+      kSanitizeBoxes, kFlip, kVerticalFlip, kRotate, kAffine, kPerspective, kColorJitter,     \
+      kRandomPhotometricDistort, kGrayscale, kInvert, kPosterize, kSolarize, kEqualize,       \
+      kAutocontrast, kSharpness, kGaussianBlur, kPillowBlur, kRandomApply, kRandomChoice,     \
+      kRandomOrder, kRandomAugment, kTrivialAugment, kAutoAugment, kAugMix, kTimmAutoAugment, \
+      kCutout, kRandomErasing, kOperation, kMix, kViews, kFiveCrop, kTenCrop
 extern const StageType STOKER_STAGES;
 
 // The words of corner_crop, in five_crop's order.

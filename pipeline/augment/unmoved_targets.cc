@@ -69,7 +69,9 @@ void watch_moves(const AugmentView& view, Size size, Moving& moving) {
       stage.draw(draws);
       if (!draws.failure().empty()) break;
       for (const PixelStep& step : draws.steps().subspan(begin)) {
-        if (!step.kind->moves || !stage.type()) continue;
+        const Motion motion = step.kind->motion;
+        if (motion == Motion::none || motion == Motion::unknown || !stage.type()) continue;
+        if (is_of_objects(motion)) continue;
         if (step.kind != &kResizeStep) moving.only_resizes = false;
         if (std::ranges::find(moving.stages, stage.type()->name) == moving.stages.end()) {
           moving.stages.emplace_back(stage.type()->name);

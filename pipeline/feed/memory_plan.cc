@@ -12,6 +12,9 @@ constexpr int64_t kBytesPerColumn = 256;  // of a raw image that is resized: row
 // Images on the way are kept twice, and a blur needs floats of one.
 constexpr int64_t kWorkingImages = 2 + 2 * sizeof(float);
 
+// Where each pixel of a warped mask comes from, and the bits of the mask of one object.
+constexpr int64_t kBytesPerMaskPixel = 16;
+
 int64_t pixel_bytes(Size size) { return int64_t{3} * size.width * size.height; }
 
 // Returns what the stages of a view need that the decoder does not do, as far as the sizes on the
@@ -38,6 +41,9 @@ int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
     working = std::max(working, working_bytes(augment.view(view), raw));
   }
   bytes += working;
+  if (source.annotations().any()) {
+    bytes += kBytesPerMaskPixel * augment.output.width * augment.output.height;
+  }
   if (!is_file) {
     return bytes + pixel_bytes(*raw) + output +
            kBytesPerColumn * (raw->width + augment.output.width);
@@ -50,7 +56,10 @@ int64_t worker_frame_bytes(const Source& source, const AugmentSpec& augment,
                            const DecodeOptions& decode) {
   if (source.encoding() != SampleEncoding::image_file) return 0;
   const ScratchBound bound = decode_scratch_bound(decode, augment.output);
-  return bound.whole_frame - bound.streamed;
+  const AnnotationInfo& annotations = source.annotations();
+  // A label image is decoded whole.
+  const int64_t labels = annotations.label_image ? annotations.label_bytes * decode.max_pixels : 0;
+  return bound.whole_frame - bound.streamed + labels;
 }
 
 }  // namespace stoker

@@ -31,6 +31,9 @@ ReceiptInfo receipt_info(const Loader& loader, const Source& source, const Augme
   if (!source.targets().empty()) {
     info.policies.emplace_back("targets", hex64(source.targets_digest()));
   }
+  if (source.annotations().any()) {
+    info.policies.emplace_back("annotations", hex64(source.annotations().digest));
+  }
   info.options = {
       {"root", printable_name(source.root())},
       {"workers", std::to_string(options.feed.workers)},

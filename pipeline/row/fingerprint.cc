@@ -7,17 +7,34 @@
 
 namespace stoker {
 
+namespace {
+
+// "": the samples carry nothing.
+std::string annotations_text(const Source& source, const LoaderOptions& options) {
+  if (!source.annotations().any()) return "";
+  const AnnotationOptions& with = options.annotations;
+  return "; annotations " + hex64(source.annotations().digest) + " max_objects " +
+         std::to_string(with.max_objects) + " too_many " +
+         std::to_string(static_cast<int>(with.too_many)) + " box_format " +
+         std::to_string(static_cast<int>(with.box_format)) + " masks " +
+         std::to_string(static_cast<int>(with.masks)) + " ignore_label " +
+         std::to_string(with.ignore_label) + (with.packed ? " packed" : "");
+}
+
+}  // namespace
+
 uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
                             const LoaderOptions& options, int64_t global_batch) {
   const DecodeOptions& decode = options.feed.decode;
   const std::string targets =
       source.targets().empty() ? "" : "; targets " + hex64(source.targets_digest());
+  const std::string annotations = annotations_text(source, options);
   // Only a mix per batch depends on which samples share a batch.
   const std::string batch = augment.mix.on() && augment.mix.per_batch
                                 ? "; global batch " + std::to_string(global_batch)
                                 : "";
   return text_digest("stoker pixels 2; labels " + hex64(source.labels_digest()) + targets +
-                     "; samples " + std::to_string(source.size()) + "; augment " +
+                     annotations + "; samples " + std::to_string(source.size()) + "; augment " +
                      augment.describe() + "; seed " + std::to_string(options.seed) +
                      (options.order ? "; order " + options.order->describe()
                                     : "; shuffle " + std::to_string(options.shuffle)) +
@@ -54,6 +71,7 @@ std::string rows_facts(const Source& source, const AugmentSpec& augment,
   add("digest of the labels", hex64(source.labels_digest()));
   add("digest of the names", hex64(source.fingerprint()));
   if (!source.targets().empty()) add("digest of the targets", hex64(source.targets_digest()));
+  if (source.annotations().any()) add("annotations", annotations_text(source, options));
   add("augment", augment.describe());
   add("seed", std::to_string(options.seed));
   add("order", options.order     ? options.order->describe()

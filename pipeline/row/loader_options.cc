@@ -7,6 +7,7 @@
 
 #include "pipeline/files/invalid_field.h"
 #include "pipeline/measure_hooks.h"
+#include "pipeline/row/annotation_columns.h"
 #include "staging/stager.h"
 
 namespace stoker {
@@ -108,11 +109,15 @@ TargetColumn view_column(int view, Size size, const std::optional<RowFormat>& fo
 }  // namespace
 
 std::vector<TargetColumn> batch_columns(const Source& source, const AugmentSpec& augment,
-                                        const std::optional<RowFormat>& format) {
+                                        const LoaderOptions& options) {
   std::vector<TargetColumn> columns(source.targets().begin(), source.targets().end());
+  for (const AnnotationColumn& each :
+       annotation_columns(source.annotations(), options.annotations, augment.output)) {
+    columns.push_back(each.column);
+  }
   if (augment.mix.on()) columns.insert(columns.end(), mix_columns().begin(), mix_columns().end());
   for (int view = 1; view < augment.views(); ++view) {
-    columns.push_back(view_column(view, augment.view(view).output, format));
+    columns.push_back(view_column(view, augment.view(view).output, options.format));
   }
   return columns;
 }
@@ -125,7 +130,7 @@ BatchLayout batch_layout(const Source& source, const AugmentSpec& augment,
                    .note_bytes_per_row = sizeof(RowNote),
                    .edits = edits.any()};
   if (options.format) shape.value_bytes = static_cast<int>(value_bytes(options.format->type));
-  for (const TargetColumn& column : batch_columns(source, augment, options.format)) {
+  for (const TargetColumn& column : batch_columns(source, augment, options)) {
     shape.target_bytes.push_back(column.bytes());
   }
   return BatchLayout(shape);
@@ -155,10 +160,11 @@ void check_loader(const Source& source, const AugmentSpec& augment,
   const bool raw = source.encoding() != SampleEncoding::image_file;
   augment.validate_for(raw ? std::optional(source.raw_size()) : std::nullopt);
   if (augment.mix.on()) check_mix(source, options);
+  check_annotations(source.annotations(), options.annotations, augment);
   const bool wide = options.format && options.format->type == PixelType::fp32;
   require_option(augment.views() == 1 || !options.format || wide, "format",
                  ": views are uint8 or float32 on a host device");
-  check_targets(batch_columns(source, augment, options.format));
+  check_targets(batch_columns(source, augment, options));
   const Sampler refuses(sampler_options(source, options, static_cast<int>(devices.size())));
 }
 

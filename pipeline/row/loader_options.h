@@ -19,7 +19,7 @@ SamplerOptions sampler_options(const Source& source, const LoaderOptions& option
 // Returns the columns of DeviceBatch::target(): the source's, and behind them those of mixing, and
 // the views after the first.
 std::vector<TargetColumn> batch_columns(const Source& source, const AugmentSpec& augment,
-                                        const std::optional<RowFormat>& format);
+                                        const LoaderOptions& options);
 
 // Returns the layout of a device's batches.
 BatchLayout batch_layout(const Source& source, const AugmentSpec& augment,

@@ -42,6 +42,7 @@ void RowFaults::substitute(RowWorker& worker, int64_t epoch, SampleId id, RowNot
     note.pixels_of = other;
     return;
   }
+  maker_.write_no_annotations(worker);
   note.pixels_of = -1;
   note.source = {};
   for (const MutableImageView& out : worker.outs) {

@@ -19,6 +19,9 @@ struct WholeSample {
 RowWorker::RowWorker(const RowFiller& filler)
     : augmenter(filler.worker_augment(), filler.decode()) {
   augmenter.keep_marks(filler.tracer() != nullptr);
+  if (filler.annotations().any()) {
+    augmenter.carry(&annotated.annotations, filler.annotations().keypoints());
+  }
   if (filler.reader().seek_indexes().records()) augmenter.record_places();
 }
 
@@ -37,8 +40,10 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       sampler_(sampler_options(source, options, devices)),
       quarantine_(quarantine),
       reader_(source, worker_augment_, options),
-      writer_(source, augment, options),
-      maker_(source, augment, options, edits, reader_, writer_, sampler_),
+      annotations_(source.annotations(), options.annotations, augment.output,
+                   options.feed.decode.max_pixels),
+      writer_(source, augment, options, annotations_),
+      maker_(source, augment, options, edits, reader_, writer_, annotations_, sampler_),
       faults_(source, options.seed, maker_, quarantine) {}
 
 BatchPosition RowFiller::position(Step batch, int device) const {
@@ -215,6 +220,7 @@ void RowFiller::take(Slab& slab, int first, int count, const Slab& made,
 }
 
 void RowFiller::finish(Slab& slab, const BatchPosition& position) const {
+  annotations_.pack(slab, source_.targets().size(), sampler_.options().rows);
   int valid = 0;
   for (int row = 0; row < sampler_.options().rows; ++row) valid += slab.weights[row] > 0;
   *slab.header = {.step = position.step,

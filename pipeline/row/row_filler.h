@@ -50,6 +50,7 @@ class RowFiller {
   Tracer* tracer() const { return tracer_; }  // or null
   SampleReader& reader() { return reader_; }
   const SampleReader& reader() const { return reader_; }
+  const AnnotationColumns& annotations() const { return annotations_; }
   // `batch`: counted over all epochs, steps * parts + part.
   BatchPosition position(Step batch, int device) const;
   size_t row_bytes() const { return writer_.row_bytes(); }  // u8 pixels of one row, all views
@@ -96,6 +97,7 @@ class RowFiller {
   const Sampler sampler_;
   Quarantine& quarantine_;
   SampleReader reader_;
+  const AnnotationColumns annotations_;
   const RowWriter writer_;
   const RowMaker maker_;
   const RowFaults faults_;

@@ -4,18 +4,49 @@ namespace stoker {
 
 RowMaker::RowMaker(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
                    const DeviceEdits& edits, SampleReader& reader, const RowWriter& writer,
-                   const Sampler& sampler)
-    : augment_(augment),
+                   const AnnotationColumns& annotations, const Sampler& sampler)
+    : source_(source),
+      augment_(augment),
       edits_(edits),
       seed_(options.seed),
       encoding_(source.encoding()),
       raw_size_(source.raw_size()),
       reader_(reader),
       writer_(writer),
+      annotations_(annotations),
       sampler_(sampler) {}
+
+// Draws may depend on what lies on the picture, so it is read first.
+DecodeStatus RowMaker::read_annotations(RowWorker& worker, SampleId id,
+                                        std::span<const uint8_t> bytes) const {
+  if (!annotations_.any()) return {};
+  const ReadStatus read = source_.read_annotations(id, bytes, worker.annotated.annotations);
+  if (read.ok) return {};
+  return {DecodeCode::corrupt, -1, "annotation: " + read.message};
+}
+
+DecodeStatus RowMaker::write_annotations(RowWorker& worker, RowNote& note) const {
+  if (!annotations_.any()) return {};
+  return annotations_.write(worker.annotated, worker.augmenter.draws(), worker.annotation_outs,
+                            note);
+}
 
 bool RowMaker::make_of_part(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                             SampleId id, RowNote& note) const {
+  return read_annotations(worker, id, {}).ok() &&
+         make_pixels_of_part(worker, sample, epoch, id, note) &&
+         write_annotations(worker, note).ok();
+}
+
+DecodeStatus RowMaker::make(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                            SampleId id, RowNote& note, std::span<const uint8_t> next) const {
+  DecodeStatus status = read_annotations(worker, id, sample.bytes);
+  if (status.ok()) status = make_pixels(worker, sample, epoch, id, note, next);
+  return status.ok() ? write_annotations(worker, note) : status;
+}
+
+bool RowMaker::make_pixels_of_part(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                                   SampleId id, RowNote& note) const {
   const uint64_t seed = repeat_seed(seed_, note.repeat_index);
   Augmenter& augmenter = worker.augmenter;
   if (sample.is_decoded()) {
@@ -29,8 +60,9 @@ bool RowMaker::make_of_part(RowWorker& worker, const SampleBytes& sample, int64_
   return is_made;
 }
 
-DecodeStatus RowMaker::make(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
-                            SampleId id, RowNote& note, std::span<const uint8_t> next) const {
+DecodeStatus RowMaker::make_pixels(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                                   SampleId id, RowNote& note,
+                                   std::span<const uint8_t> next) const {
   const uint64_t seed = repeat_seed(seed_, note.repeat_index);
   if (encoding_ == SampleEncoding::image_file) {
     return make_of_file(worker, sample, seed, epoch, id, note);

@@ -21,10 +21,10 @@ namespace stoker {
 
 class RowMaker {
  public:
-  // The reader, the writer and the sampler outlive the maker.
+  // The reader, the writer, the annotations and the sampler outlive the maker.
   RowMaker(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
            const DeviceEdits& edits, SampleReader& reader, const RowWriter& writer,
-           const Sampler& sampler);
+           const AnnotationColumns& annotations, const Sampler& sampler);
 
   // Makes worker.outs of a part of the sample: its decoded picture, or pieces of its file. Returns
   // false if these do not do; then make() with the whole file says the rest.
@@ -34,6 +34,10 @@ class RowMaker {
   // this one, if they are in memory.
   DecodeStatus make(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,
                     RowNote& note, std::span<const uint8_t> next = {}) const;
+  // Writes the annotations of a row that has no picture.
+  void write_no_annotations(RowWorker& worker) const {
+    annotations_.write_nothing(worker.annotation_outs);
+  }
   // Whether anything is left to the device: then note_erasing() begins what it is told of a row.
   bool has_edits() const { return edits_.any(); }
   void note_erasing(RowWorker& worker, Slab& slab, int64_t epoch, int row) const;
@@ -43,8 +47,16 @@ class RowMaker {
  private:
   DecodeStatus make_of_file(RowWorker& worker, const SampleBytes& sample, uint64_t seed,
                             int64_t epoch, SampleId id, RowNote& note) const;
+  DecodeStatus make_pixels(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,
+                           RowNote& note, std::span<const uint8_t> next) const;
+  bool make_pixels_of_part(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,
+                           RowNote& note) const;
+  DecodeStatus read_annotations(RowWorker& worker, SampleId id,
+                                std::span<const uint8_t> bytes) const;
+  DecodeStatus write_annotations(RowWorker& worker, RowNote& note) const;
   MixDraw mix_of(const Slab& slab, const BatchPosition& position, int row) const;
 
+  const Source& source_;
   const AugmentSpec augment_;
   const DeviceEdits edits_;
   const uint64_t seed_;
@@ -52,6 +64,7 @@ class RowMaker {
   const Size raw_size_;
   SampleReader& reader_;
   const RowWriter& writer_;
+  const AnnotationColumns& annotations_;
   const Sampler& sampler_;
 };
 

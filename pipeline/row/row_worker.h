@@ -10,6 +10,7 @@
 
 #include "pipeline/augment.h"
 #include "pipeline/loader_types.h"
+#include "pipeline/row/annotation_columns.h"
 #include "pipeline/row/quarantine.h"
 #include "pipeline/row/sample_reader.h"
 #include "staging/pinned_ring.h"
@@ -29,6 +30,8 @@ struct RowWorker {
   Draws erasing;                       // of draw_erasing()
   std::vector<MutableImageView> outs;  // the current row's views
   SampleTargets targets;               // of the current row
+  AnnotationScratch annotated;         // of the current row's picture
+  std::vector<std::byte*> annotation_outs;        // the current row's places of their columns
   std::vector<BadSample>* bad_samples = nullptr;  // where they go; null: to the quarantine
   bool is_plain = false;           // rows stay u8, in a slab of that form (row_message.h)
   std::vector<std::byte> message;  // of such rows, which others share

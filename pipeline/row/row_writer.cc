@@ -14,16 +14,20 @@ uint64_t joined_digest(uint64_t first, uint64_t second) {
 
 }  // namespace
 
-RowWriter::RowWriter(const Source& source, const AugmentSpec& augment, const LoaderOptions& options)
+RowWriter::RowWriter(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
+                     const AnnotationColumns& annotations)
     : views_(views_of(augment, options.format)),
       row_bytes_(views_.back().scratch_offset + views_.back().row_bytes),
       digests_(options.digests),
-      mixes_(augment.mix.on()) {
+      mixes_(augment.mix.on()),
+      annotations_(annotations) {
   const auto add = [this](const TargetColumn& column) {
     column_bytes_.push_back(static_cast<size_t>(column.bytes()));
   };
   for (const TargetColumn& column : source.targets()) add(column);
   targets_ = column_bytes_.size();
+  for (const AnnotationColumn& each : annotations.columns()) add(each.column);
+  source_columns_ = column_bytes_.size();
   if (!mixes_) return;
   for (const TargetColumn& column : mix_columns()) add(column);
 }
@@ -59,8 +63,10 @@ void RowWriter::begin(RowWorker& worker, Slab& slab, int row) const {
         {pixels(worker, slab, row, number), size.width, size.height, ptrdiff_t{3} * size.width});
   }
   worker.targets.columns.resize(targets_);
-  for (size_t i = 0; i < targets_; ++i) {
-    worker.targets.columns[i] = slab.targets[i] + column_bytes_[i] * static_cast<size_t>(row);
+  worker.annotation_outs.resize(source_columns_ - targets_);
+  for (size_t i = 0; i < source_columns_; ++i) {
+    std::byte* const out = slab.targets[i] + column_bytes_[i] * static_cast<size_t>(row);
+    (i < targets_ ? worker.targets.columns[i] : worker.annotation_outs[i - targets_]) = out;
   }
 }
 
@@ -83,8 +89,8 @@ std::byte* RowWriter::stored_row(const Slab& slab, size_t view, int row, bool is
 }
 
 void RowWriter::set_mix(Slab& slab, int row, int32_t label, float weight) const {
-  reinterpret_cast<int32_t*>(slab.targets[targets_])[row] = label;
-  reinterpret_cast<float*>(slab.targets[targets_ + 1])[row] = weight;
+  reinterpret_cast<int32_t*>(slab.targets[source_columns_])[row] = label;
+  reinterpret_cast<float*>(slab.targets[source_columns_ + 1])[row] = weight;
 }
 
 void RowWriter::convert(const View& view, const uint8_t* pixels, std::byte* out, int rows) {
@@ -105,6 +111,9 @@ void RowWriter::finish(RowWorker& worker, Slab& slab, int row) const {
       digest = number == 0 ? of_view : joined_digest(digest, of_view);
     }
     if (view.convert && !worker.is_plain) convert(view, made, stored_row(slab, number, row), 1);
+  }
+  if (digests_ && annotations_.any()) {
+    digest = joined_digest(digest, annotations_.digest(worker.annotation_outs));
   }
 }
 

@@ -20,11 +20,13 @@ namespace stoker {
 
 class RowWriter {
  public:
-  RowWriter(const Source& source, const AugmentSpec& augment, const LoaderOptions& options);
+  // The annotations outlive the writer.
+  RowWriter(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
+            const AnnotationColumns& annotations);
 
   size_t row_bytes() const { return row_bytes_; }  // u8 pixels of one row, all views
   int rows_together() const { return mixes_ ? 2 : 1; }
-  // Sets worker.outs and worker.targets to the row's views and targets.
+  // Sets worker.outs, .targets and .annotation_outs to the row's views, targets and annotations.
   void begin(RowWorker& worker, Slab& slab, int row) const;
   // Returns where the u8 pixels of one of the row's views are made.
   uint8_t* pixels(RowWorker& worker, const Slab& slab, int row, size_t view = 0) const;
@@ -51,8 +53,11 @@ class RowWriter {
   const std::vector<View> views_;
   const size_t row_bytes_;
   const bool digests_, mixes_;
-  std::vector<size_t> column_bytes_;  // of a row: the source's columns, and those of mixing
-  size_t targets_ = 0;                // the source's
+  const AnnotationColumns& annotations_;
+  // For a row: the source's columns, those of annotations, and those of mixing.
+  std::vector<size_t> column_bytes_;
+  size_t targets_ = 0;         // the source's columns
+  size_t source_columns_ = 0;  // those and the annotations'
 };
 
 }  // namespace stoker

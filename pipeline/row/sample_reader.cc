@@ -66,6 +66,10 @@ bool SampleReader::read_pieces(const Slab& slab, const BatchPosition& position, 
   SamplePieces pieces;
   if (!pieces.open(stored, exif_)) return false;
   const uint64_t seed = repeat_seed(seed_, note_of(slab, row).repeat_index);
+  if (source_.annotations().objects) {
+    if (!source_.read_annotations(id, {}, buffer.annotations).ok) return false;
+    buffer.draws.carry(&buffer.annotations, 0);
+  }
   const Box needed =
       needed_box(augment_, pieces.image_size(), seed, position.epoch, id, buffer.draws);
   if (!pieces.find(needed)) return false;

@@ -26,7 +26,8 @@ inline constexpr size_t kKeptFileBytes = size_t{1} << 20;
 // The buffers for the bytes of one sample; kept for the next one.
 struct SampleBuffer {
   std::vector<uint8_t> file, seek_index;
-  Draws draws;  // of needed_box()
+  Draws draws;              // of needed_box()
+  Annotations annotations;  // for draws that depend on them
 
   // Frees the buffer if the last file was larger than `kept_bytes`.
   void trim(size_t kept_bytes) {

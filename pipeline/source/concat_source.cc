@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "pipeline/annotation/annotations.h"
 #include "pipeline/files/digest.h"
 #include "pipeline/files/printable_name.h"
 #include "pipeline/store/object_store.h"
@@ -59,8 +60,12 @@ std::string difference(const Source& first, const Source& other) {
     return differ(printable_name(*a),
                   "class " + std::to_string(a - names.begin()) + " " + printable_name(*b));
   }
-  if (std::ranges::equal(first.targets(), other.targets())) return "";
-  return differ(words_for(first.targets()), words_for(other.targets()));
+  if (!std::ranges::equal(first.targets(), other.targets())) {
+    return differ(words_for(first.targets()), words_for(other.targets()));
+  }
+  AnnotationInfo one = first.annotations(), another = other.annotations();
+  one.digest = another.digest = 0;
+  return one == another ? "" : differ(describe(one), describe(another));
 }
 
 // Returns the folders on the way to a root. No root counts as "/", which has every root inside it.
@@ -190,7 +195,8 @@ ConcatSource::ConcatSource(std::vector<const Source*> sources) : sources_(std::m
 }
 
 void ConcatSource::join_info() {
-  std::string text = "stoker concat", targets = "stoker concat; targets";
+  std::string text = "stoker concat", targets = "stoker concat; targets",
+              annotations = "stoker concat; annotations";
   info_.notes.clear();
   info_.knows_labels = true;
   for (size_t i = 0; i < sources_.size(); ++i) {
@@ -201,10 +207,12 @@ void ConcatSource::join_info() {
     }
     text += "; " + std::to_string(each.size) + " samples " + hex64(each.fingerprint);
     targets += "; " + std::to_string(each.size) + " " + hex64(each.targets_digest);
+    annotations += "; " + std::to_string(each.size) + " " + hex64(each.annotations.digest);
     info_.knows_labels = info_.knows_labels && each.knows_labels;
   }
   info_.fingerprint = text_digest(text);
   info_.targets_digest = info_.targets.empty() ? 0 : text_digest(targets);
+  if (info_.annotations.any()) info_.annotations.digest = text_digest(annotations);
 }
 
 size_t ConcatSource::source_of(SampleId id) const {
@@ -291,6 +299,12 @@ void ConcatSource::read_targets(SampleId id, std::span<const uint8_t> bytes,
                                 SampleTargets& out) const {
   const size_t source = source_of(id);
   sources_[source]->read_targets(id - begins_[source], bytes, out);
+}
+
+ReadStatus ConcatSource::read_annotations(SampleId id, std::span<const uint8_t> bytes,
+                                          Annotations& out) const {
+  const size_t source = source_of(id);
+  return sources_[source]->read_annotations(id - begins_[source], bytes, out);
 }
 
 }  // namespace stoker

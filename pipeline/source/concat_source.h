@@ -32,6 +32,8 @@ class ConcatSource final : public Source, private SampleStorage {
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
+  ReadStatus read_annotations(SampleId id, std::span<const uint8_t> bytes,
+                              Annotations& out) const override;
   const SampleStorage& storage() const override { return *this; }
 
  private:

@@ -299,6 +299,20 @@ std::vector<std::string> list_subfolders(const std::string& path) {
   return names;
 }
 
+std::vector<std::string> list_image_files(const std::string& root) {
+  ClassListing all;
+  std::vector<Identity> above;
+  walk(root, "", above, all);
+  std::ranges::sort(all.folders, {}, &Listing::path);
+  std::vector<std::string> files;
+  for (const Listing& folder : all.folders) {
+    for (const uint64_t name : folder.names) {
+      files.push_back(join_path(folder.path, folder.text.data() + name));
+    }
+  }
+  return files;
+}
+
 ScannedFolder scan_folder(const FolderQuery& query) {
   ScannedFolder scanned;
   scanned.started_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -98,6 +98,10 @@ std::vector<std::string> list_subfolders(const std::string& path);
 // read.
 ScannedFolder scan_folder(const FolderQuery& query);
 
+// Returns the image files in `root` and in the folders in it, relative to it, folder by folder,
+// sorted in each. Throws as scan_folder().
+std::vector<std::string> list_image_files(const std::string& root);
+
 std::string index_cache_path(const std::string& cache_dir, const FolderQuery& query);
 
 // Returns false if there is no cached list, or it is damaged, or has another query, or a folder

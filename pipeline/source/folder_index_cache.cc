@@ -5,9 +5,9 @@
 #include <stdexcept>
 
 #include "pipeline/files/digest.h"
+#include "pipeline/files/record_bytes.h"
 #include "pipeline/files/sealed_file.h"
 #include "pipeline/source/folder_index.h"
-#include "pipeline/source/record_bytes.h"
 
 namespace stoker {
 namespace {

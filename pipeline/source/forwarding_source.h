@@ -26,6 +26,10 @@ class ForwardingSource : public Source, protected SampleStorage {
                     SampleTargets& out) const override {
     source_.read_targets(id, bytes, out);
   }
+  ReadStatus read_annotations(SampleId id, std::span<const uint8_t> bytes,
+                              Annotations& out) const override {
+    return source_.read_annotations(id, bytes, out);
+  }
   uint64_t labels_digest() const override { return source_.labels_digest(); }
   const SampleStorage& storage() const override { return *this; }
 

@@ -171,6 +171,11 @@ void GrowingSource::read_targets(SampleId id, std::span<const uint8_t> bytes,
   impl_->with(id)->read_targets(id, bytes, out);
 }
 
+ReadStatus GrowingSource::read_annotations(SampleId id, std::span<const uint8_t> bytes,
+                                           Annotations& out) const {
+  return impl_->with(id)->read_annotations(id, bytes, out);
+}
+
 uint64_t GrowingSource::labels_digest() const { return impl_->whole().labels_digest(); }
 
 }  // namespace stoker

@@ -5,6 +5,7 @@
 
 #include "pipeline/files/invalid_field.h"
 #include "pipeline/source.h"
+#include "pipeline/source/annotate.h"
 #include "pipeline/source/blob/blob_source.h"
 #include "pipeline/source/cifar_source.h"
 #include "pipeline/source/folder_source.h"
@@ -96,6 +97,24 @@ std::string instead_of(const std::string& scheme) {
   return "";
 }
 
+bool is_picture_folder(const std::string& path, Split split) {
+  std::error_code ignored;
+  return !is_store_address(path) && std::filesystem::is_directory(path, ignored) &&
+         !find_blobs(path, split);
+}
+
+std::unique_ptr<Source> open_annotated(const std::string& path, const SourceOptions& options) {
+  if (is_picture_folder(path, options.split)) {
+    refuse_fields(path, "a folder of pictures", options);
+    refuse_cache(path, " is on this machine; a cache is of data in a store", options.store);
+    return annotate_folder(path, options);
+  }
+  SourceOptions plain = options;
+  plain.objects.clear();
+  if (plain.label_from.empty()) plain.label_from = "none";
+  return annotate_source(open_source(path, plain), path, options);
+}
+
 }  // namespace
 
 std::string local_path(const std::string& path) {
@@ -121,6 +140,7 @@ std::string data_forms() {
 
 std::unique_ptr<Source> open_source(const std::string& given, const SourceOptions& options) {
   const std::string path = local_path(given);
+  if (!options.objects.empty()) return open_annotated(path, options);
   if (is_store_address(path)) return open_stored(path, options, true);
   refuse_cache(path, " is on this machine; a cache is of data in a store", options.store);
   std::error_code ignored;
@@ -135,7 +155,7 @@ std::unique_ptr<Source> open_source(const std::string& given, const SourceOption
 }
 
 std::unique_ptr<Source> begin_source(const std::string& path, const SourceOptions& options) {
-  if (is_store_address(path)) return open_stored(path, options, false);
+  if (is_store_address(path) && options.objects.empty()) return open_stored(path, options, false);
   return open_source(path, options);
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/files/printable_name.h"
+#include "pipeline/source/annotated/check_annotations.h"
 
 namespace stoker {
 namespace {
@@ -30,7 +31,37 @@ bool SampleChecker::is_damaged(SampleId id, std::span<const uint8_t> bytes, Find
 bool SampleChecker::is_bad(SampleId id, Finding& finding) {
   std::span<const uint8_t> bytes;
   if (is_unreadable(id, bytes, finding)) return true;
-  return source_.encoding() == SampleEncoding::image_file && is_damaged(id, bytes, finding);
+  if (source_.encoding() != SampleEncoding::image_file) return false;
+  return is_damaged(id, bytes, finding) || is_misannotated(id, bytes, finding);
+}
+
+bool SampleChecker::is_misannotated(SampleId id, std::span<const uint8_t> bytes, Finding& finding) {
+  if (!source_.annotations().any()) return false;
+  const ReadStatus read = source_.read_annotations(id, bytes, annotations_);
+  ImageInfo info;
+  decoder_.info(bytes, info);
+  const std::string problem = read.ok ? annotation_oddity(info.size) : read.message;
+  if (!problem.empty()) finding = {id, "annotation", -1, problem};
+  return !problem.empty();
+}
+
+std::string SampleChecker::annotation_oddity(Size picture) {
+  const auto differs = [&](const char* what, Size size) {
+    return std::string(what) + " of " + std::to_string(size.width) + " x " +
+           std::to_string(size.height) + " pixels, the picture has " +
+           std::to_string(picture.width) + " x " + std::to_string(picture.height);
+  };
+  if (annotations_.size != Size{} && annotations_.size != picture) {
+    return differs("it is of a picture", annotations_.size);
+  }
+  const AnnotationInfo& info = source_.annotations();
+  if (info.label_image) {
+    const std::string problem =
+        read_label_image(annotations_.label_file, info.label_bytes, max_pixels_, labels_);
+    if (!problem.empty()) return "label image: " + problem;
+    if (labels_.size != picture) return differs("the label image is", labels_.size);
+  }
+  return oddity_in_picture(annotations_, picture);
 }
 
 DecodeStatus SampleChecker::decode_whole(std::span<const uint8_t> bytes) {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "decode/image_decoder.h"
+#include "decode/label_image.h"
+#include "pipeline/annotation/annotations.h"
 #include "pipeline/source.h"
 
 namespace stoker {
@@ -16,7 +18,7 @@ namespace stoker {
 // A bad sample.
 struct Finding {
   SampleId id = 0;
-  std::string reason;        // DecodeCode's name, or "unreadable"
+  std::string reason;        // DecodeCode's name, "unreadable" or "annotation"
   int64_t byte_offset = -1;  // in the file; -1: unknown
   std::string message;
 };
@@ -25,21 +27,27 @@ struct Finding {
 class SampleChecker {
  public:
   SampleChecker(const Source& source, const DecodeOptions& options)
-      : source_(source), decoder_(options) {}
+      : source_(source), max_pixels_(options.max_pixels), decoder_(options) {}
 
-  // Reads the sample and decodes it. Fills `finding` and returns true if it is bad.
+  // Reads the sample and decodes it, and looks at what lies on its picture. Fills `finding` and
+  // returns true if it is bad.
   bool is_bad(SampleId id, Finding& finding);
 
   // The two halves of is_bad(). `bytes` is valid until the next call.
   bool is_unreadable(SampleId id, std::span<const uint8_t>& bytes, Finding& finding);
   bool is_damaged(SampleId id, std::span<const uint8_t> bytes, Finding& finding);
+  bool is_misannotated(SampleId id, std::span<const uint8_t> bytes, Finding& finding);
 
  private:
   DecodeStatus decode_whole(std::span<const uint8_t> bytes);
+  std::string annotation_oddity(Size picture);
 
   const Source& source_;
+  const int64_t max_pixels_;
   ImageDecoder decoder_;
   std::vector<uint8_t> buffer_, pixels_;
+  Annotations annotations_;
+  LabelImage labels_;
 };
 
 // Users see these fields.

@@ -91,9 +91,17 @@ void SubsetSource::set_digests() {
   } else {
     info_.fingerprint ^= static_cast<uint64_t>(source_.size() - info_.size) * 0x9e3779b97f4a7c15;
   }
-  if (is_whole() || info_.targets.empty()) return;
-  info_.targets_digest = text_digest("stoker subset; targets " + hex64(source_.targets_digest()) +
-                                     "; ids " + size + " " + ids);
+  if (is_whole()) return;
+  const auto digest_of_part = [&](const char* what, uint64_t digest) {
+    return text_digest("stoker subset; " + std::string(what) + " " + hex64(digest) + "; ids " +
+                       size + " " + ids);
+  };
+  if (!info_.targets.empty()) {
+    info_.targets_digest = digest_of_part("targets", source_.targets_digest());
+  }
+  if (info_.annotations.any()) {
+    info_.annotations.digest = digest_of_part("annotations", source_.annotations().digest);
+  }
 }
 
 uint64_t SubsetSource::labels_digest() const {

@@ -34,6 +34,10 @@ class SubsetSource final : public ForwardingSource {
                     SampleTargets& out) const override {
     source_.read_targets(original(id), bytes, out);
   }
+  ReadStatus read_annotations(SampleId id, std::span<const uint8_t> bytes,
+                              Annotations& out) const override {
+    return source_.read_annotations(original(id), bytes, out);
+  }
   uint64_t labels_digest() const override;
 
  private:

@@ -235,6 +235,18 @@ void add_npy_seeds(SeedFolder& seeds) {
   }
 }
 
+void add_run_lengths_seeds(SeedFolder& seeds) {
+  const auto add = [&](int width, int height, std::string_view text) {
+    seeds.add(
+        "run_lengths_fuzz",
+        std::string{static_cast<char>(width - 1), static_cast<char>(height - 1)}.append(text));
+  };
+  add(4, 3, "41202");
+  add(4, 3, "<");
+  add(4, 3, "0<");
+  add(50, 40, "01Z6`0]J000000000^ONN22NN2d0000000000000000000000000000000000mh0");
+}
+
 void add_tar_seeds(SeedFolder& seeds) {
   const auto add = [&](char label, const std::string& tar) {
     seeds.add("tar_fuzz", std::string{label, '\1'} + tar + tar_end());

@@ -114,6 +114,7 @@ void add_png_seeds(SeedFolder& seeds) {
       std::vector<uint8_t> file = make_png(kind, ++seed);
       file.insert(file.begin(), static_cast<uint8_t>(37 * seed));
       seeds.add("png_fuzz", file);
+      seeds.add("label_image_fuzz", file);
       std::vector<uint8_t> stream = deflate(make_png_rows(kind, seed), kind.level, kind.strategy);
       stream.insert(stream.begin(), static_cast<uint8_t>(5 * seed));
       seeds.add("inflate_fuzz", stream);

@@ -21,9 +21,11 @@ int main(int argc, char** argv) {
     stoker::add_tfrecord_seeds(seeds);
     stoker::add_mds_seeds(seeds);
     stoker::add_index_seeds(seeds);
+    stoker::add_annotation_seeds(seeds);
     stoker::add_list_seeds(seeds);
     stoker::add_list_page_seeds(seeds);
     stoker::add_npy_seeds(seeds);
+    stoker::add_run_lengths_seeds(seeds);
     stoker::add_tar_seeds(seeds);
     stoker::add_blob_index_seeds(seeds);
     stoker::add_plan_file_seeds(seeds);

@@ -62,13 +62,15 @@ TEST(AugmentGrammar, EveryStageReadsBackAndHasHelp) {
     if (type == &kOperation || type == &kMix || type == &kViews) continue;
     if (type == &kFiveCrop || type == &kTenCrop) continue;
     std::string arguments;
+    int number = 0;
     for (const Parameter& parameter : type->parameters) {
       if (parameter.otherwise) continue;
+      ++number;  // of random_resize, the second must be larger
       arguments += std::string(arguments.empty() ? "" : ", ") +
                    (parameter.kind == ArgumentKind::stages   ? "flip | invert"
                     : parameter.kind == ArgumentKind::choice ? "'top_left'"
                     : parameter.kind == ArgumentKind::text   ? "'rand-m9'"
-                                                             : "1");
+                                                             : std::to_string(number));
     }
     const std::string text =
         arguments.empty() ? type->name : std::string(type->name) + "(" + arguments + ")";

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pipeline/files/xml.h"
 #include "pipeline/store/s3/answers.h"
-#include "pipeline/store/s3/xml.h"
 
 namespace stoker {
 namespace {

@@ -34,6 +34,7 @@ int mirrored(int at, int size, bool repeats_edge) {
 }
 
 void run_step(const PixelStep& step, PixelPolicy policy, PixelScratch& scratch, Picture& picture) {
+  if (is_of_objects(step.kind->motion)) return;
   Picture out(step.size);
   const std::string_view name = step.kind->name;
   const auto value = [&](size_t i) { return static_cast<int>(step.values[i]); };

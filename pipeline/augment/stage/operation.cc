@@ -53,6 +53,7 @@ StageActions actions_of(const PixelOperation& operation) {
   own->kind_name = "operation(" + operation.name + ")";
   own->kind.name = own->kind_name.c_str();
   own->kind.change = run;
+  if (operation.moves) own->kind.motion = Motion::unknown;
   const uint64_t salt = text_digest("stoker operation " + operation.name);
   const auto draw = [own, salt](const StageKey&, Draws& draws) {
     PixelStep& step = draws.add(own->kind);
@@ -63,7 +64,9 @@ StageActions actions_of(const PixelOperation& operation) {
 }
 
 StageActions make_operation(const Arguments& arguments) {
-  return actions_of(open_operation(arguments.word("path")));
+  PixelOperation operation = open_operation(arguments.word("path"));
+  operation.moves = arguments.flag("moves");
+  return actions_of(operation);
 }
 
 }  // namespace
@@ -77,8 +80,11 @@ const StageType kOperation{
         "A shared library, built from C++ with the headers of this version of stoker\n"
         "(tests/consumer/README.md); pixels have whatever size they have there. Python raises\n"
         "RuntimeError for a file that does not exist, is no operation, or is for another\n"
-        "version.",
-    .parameters = {{"path", ArgumentKind::text, nullptr}, kProbability},
+        "version. moves: False if every pixel stays where it is; otherwise pictures with boxes\n"
+        "or masks, which cannot follow, are refused.",
+    .parameters = {{"path", ArgumentKind::text, nullptr},
+                   kProbability,
+                   {"moves", ArgumentKind::flag, "True"}},
     .make = make_operation};
 
 }  // namespace stoker

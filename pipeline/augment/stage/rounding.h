@@ -28,4 +28,11 @@ inline Size by_short_side(Size source, int target) {
   return source.width <= source.height ? Size{target, other} : Size{other, target};
 }
 
+// int(): the side of a resized image that is computed as a number. It has at least one pixel
+// (there, an empty image would be an error), and no more than can be made.
+inline int truncated_side(double pixels) {
+  constexpr double kMax = 1 << 30;
+  return static_cast<int>(std::clamp(pixels, 1.0, kMax));
+}
+
 }  // namespace stoker

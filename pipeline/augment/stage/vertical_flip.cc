@@ -5,7 +5,7 @@ namespace stoker {
 namespace {
 
 const PixelKind kVerticalFlipStep{.name = "vertical_flip",
-                                  .moves = true,
+                                  .motion = Motion::vertical_flip,
                                   .change = [](const PixelStep&, MutableImageView image,
                                                PixelScratch&) { flip_vertical(image); }};
 

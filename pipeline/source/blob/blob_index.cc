@@ -6,7 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "pipeline/source/record_bytes.h"
+#include "pipeline/files/record_bytes.h"
 
 namespace stoker {
 namespace {

@@ -5,7 +5,7 @@
 //   body      segments, each of at most 8,192 samples of one blob: 24 bytes per sample, then the
 //             samples' names, each ended by a NUL, then their targets: for each sample the values
 //             of all columns, one behind the other, without padding
-//   table     blobs, segments, class names, notes, columns of targets (source/record_bytes.h)
+//   table     blobs, segments, class names, notes, columns of targets (files/record_bytes.h)
 //
 // The seal (XXH3) of a segment is compared when a sample of it is looked up first. What a forged
 // index says is checked where it is used: nothing outside of the mapping is read. A sample costs no

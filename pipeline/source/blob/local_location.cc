@@ -114,10 +114,10 @@ class LocalLocation final : public BlobLocation {
   BlobListing list(const std::string& folder) const override {
     BlobListing listing;
     each_entry(folder, [&](const fs::directory_entry& entry, const std::string& name) {
+      // The folder itself mostly knows this of an entry; status() would ask for each file's state.
       std::error_code ignored;
-      const auto status = entry.status(ignored);
-      if (fs::is_directory(status)) listing.folders.push_back(name);
-      if (fs::is_regular_file(status)) listing.files.push_back(name);
+      if (entry.is_directory(ignored)) listing.folders.push_back(name);
+      if (entry.is_regular_file(ignored)) listing.files.push_back(name);
       return true;
     });
     std::sort(listing.files.begin(), listing.files.end());

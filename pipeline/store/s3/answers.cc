@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "pipeline/files/xml.h"
 #include "pipeline/store/range_answer.h"
-#include "pipeline/store/s3/xml.h"
 #include "pipeline/store/time_text.h"
 #include "pipeline/store/url_text.h"
 

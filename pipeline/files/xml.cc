@@ -1,4 +1,4 @@
-#include "pipeline/store/s3/xml.h"
+#include "pipeline/files/xml.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-// S3's own answers are four deep.
+// The answers of S3 are four deep, VOC's files five.
 constexpr int kDeepestElement = 16;
 
 class XmlParser {
@@ -109,7 +109,7 @@ class XmlParser {
         std::from_chars(digits.data(), digits.data() + digits.size(), code, hex ? 16 : 10);
     if (name.substr(0, 1) != "#" || error != std::errc() || end != digits.data() + digits.size() ||
         code == 0 || code > 0x10FFFF) {
-      fail("an entity that S3 does not write");
+      fail("an unknown entity");
     }
     const auto append = [&](uint32_t byte) { text += static_cast<char>(byte); };
     const auto append_tail = [&](int shift) { append(0x80 | (code >> shift & 0x3F)); };
@@ -155,7 +155,7 @@ class XmlParser {
   }
 
   [[noreturn]] void fail(const char* reason) const {
-    throw std::runtime_error("no XML of S3: " + std::string(reason) + " (byte " +
+    throw std::runtime_error("no XML as it is read here: " + std::string(reason) + " (byte " +
                              std::to_string(at_) + " of " + std::to_string(text_.size()) + ")");
   }
 

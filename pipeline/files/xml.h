@@ -1,6 +1,7 @@
-// A reader of the XML that S3 answers with: elements, text, the five named entities and numbered
-// ones. Attributes are skipped. It refuses what S3 does not write: document types, CDATA,
-// processing instructions behind the first line, anything that is not closed. Threads: any.
+// A reader of simple XML, as S3 answers with it and VOC's files are: elements, text, the five named
+// entities and numbered ones. Attributes are skipped. It refuses the rest: document types, CDATA,
+// comments, processing instructions behind the first line, anything that is not closed. Threads:
+// any.
 #pragma once
 
 #include <string>

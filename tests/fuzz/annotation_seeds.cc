@@ -1,0 +1,65 @@
+// Seeds for the parsers of annotations.
+#include <span>
+
+#include "pipeline/files/sealed_file.h"
+#include "pipeline/source/annotated/annotation_table.h"
+#include "pipeline/source/annotated/coco.h"
+#include "tests/fuzz/fuzz_parts.h"
+#include "tests/fuzz/seed_folder.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker {
+namespace {
+
+constexpr const char* kCocoSeeds[] = {
+    R"({"annotations": [{"segmentation": [[1, 2, 3.25, 2, 3, 4.5]], "area": 5.125, "iscrowd": 0,
+        "image_id": 2, "bbox": [1, 2, 3.5, 4], "category_id": 3, "id": 9},
+       {"id": 8, "segmentation": {"counts": [4, 20, 6], "size": [5, 6]}, "iscrowd": 1,
+        "image_id": 1, "bbox": [0, 0, 6, 5], "category_id": 1, "x": [{}, null, "\\"]},
+       {"id": 7, "segmentation": {"counts": "4d06", "size": [5, 6]}, "image_id": 1,
+        "bbox": [0, 0, 1e-1, NaN], "category_id": 1}],
+      "images": [{"id": 1, "file_name": "\u00e9\ud83d\ude00", "width": 6, "height": 5},
+                 {"id": 2, "file_name": "a.jpg", "width": 64, "height": 48}],
+      "categories": [{"id": 3, "name": "dog"}, {"id": 1, "name": "cat"}]})",
+    R"({"images": [{"id": 1, "file_name": "a", "width": 9, "height": 9}],
+      "categories": [{"id": 1, "name": "p", "keypoints": ["nose", "tail"]}],
+      "annotations": [{"id": 5, "image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 2],
+                       "keypoints": [3, 4.5, 2, 0, 0, 0], "num_keypoints": 1}]})",
+    R"({"images": [{"id": 1, "file_name": "a", "width": 9, "height": 9}],
+      "categories": [{"id": 1, "name": "sky"}],
+      "annotations": [{"segments_info": [{"id": 5, "category_id": 1, "area": 7,
+                       "bbox": [0, 1, 2, 3], "iscrowd": 0}], "file_name": "p.png", "image_id": 1}]})"};
+
+// The table and the other bytes of a kept set, without what seals them.
+void add_set_seed(SeedFolder& seeds, const std::string& json) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/set";
+  read_coco(supply_of(json)).finish_in(path, "key");
+  std::string problem;
+  const auto file = SealedFile::open(path, kAnnotationSetKind, problem);
+  const std::span<const char> all = file->map();
+  const std::string_view body(all.data() + sizeof(SealedHeader),
+                              all.size() - sizeof(SealedHeader) - file->table().size());
+  seeds.add("annotation_set_fuzz", join_fuzz_parts({"", file->table(), body}));
+}
+
+}  // namespace
+
+void add_annotation_seeds(SeedFolder& seeds) {
+  for (const char* json : kCocoSeeds) seeds.add("coco_fuzz", json);
+  add_set_seed(seeds, kCocoSeeds[0]);
+  add_set_seed(seeds, kCocoSeeds[1]);
+  seeds.add("voc_fuzz",
+            "<?xml version=\"1.0\"?><annotation><size><width>9</width><height>8</height></size>"
+            "<object><name>dog</name><difficult>1</difficult><bndbox><xmin>1</xmin><ymin>2.5</ymin>"
+            "<xmax>3</xmax><ymax>4</ymax></bndbox></object><object><name>hat</name><bndbox>"
+            "<xmin>1</xmin><ymin>1</ymin><xmax>1</xmax><ymax>1</ymax></bndbox></object>"
+            "</annotation>");
+  const std::string rows = "1 0.5 0.5 0.25 0.5\r\n0 0.1 0.2 0.3 0.2 0.3 0.9\n";
+  for (const char* names :
+       {"names: ['a b', c]\n", "names:\n  0: a\n  2: b # x\n", "names:\n- a\n"}) {
+    seeds.add("yolo_fuzz", join_fuzz_parts({"", names, rows}));
+  }
+}
+
+}  // namespace stoker

@@ -1,0 +1,489 @@
+// Annotations through a whole feed: they are where the pixels are, for any batch, devices
+// and threads; bad annotations are bad samples; there is room for some objects.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "pipeline/source/concat_source.h"
+#include "pipeline/source/forwarding_source.h"
+#include "pipeline/source/subset_source.h"
+#include "tests/pipeline/loader_support.h"
+#include "tests/support/fake_source.h"
+#include "tests/support/thrown.h"
+
+namespace stoker::testing {
+namespace {
+
+constexpr int kPictures = 23;
+constexpr Size kPaintedRow{40, 32};
+
+struct PaintedObject {
+  Box box;
+  uint8_t colour = 0;
+};
+
+Size size_of(int64_t id) {
+  return {50 + static_cast<int>(id % 5) * 7, 44 + static_cast<int>(id % 3) * 9};
+}
+
+// One to four boxes that do not overlap, of colours that say which they are.
+std::vector<PaintedObject> objects_of(int64_t id) {
+  std::vector<PaintedObject> objects;
+  const Size size = size_of(id);
+  for (int i = 0; i <= id % 4; ++i) {
+    const int left = (i % 2) * size.width / 2, top = (i / 2) * size.height / 2;
+    const Box box{left + 3 + static_cast<int>(id % 3), top + 2, size.width / 2 - 9,
+                  size.height / 2 - 7 - i};
+    objects.push_back({box, static_cast<uint8_t>(50 * (i + 1))});
+  }
+  return objects;
+}
+
+std::vector<uint8_t> picture_of(int64_t id) {
+  const Size size = size_of(id);
+  const std::string head =
+      "P6\n" + std::to_string(size.width) + " " + std::to_string(size.height) + "\n255\n";
+  std::vector<uint8_t> file(head.begin(), head.end());
+  std::vector<uint8_t> pixels(static_cast<size_t>(3 * size.width * size.height), 7);
+  for (const auto& [box, colour] : objects_of(id)) {
+    for (int y = box.y; y < box.y + box.height; ++y) {
+      std::fill_n(&pixels[static_cast<size_t>(3 * (y * size.width + box.x))], 3 * box.width,
+                  colour);
+    }
+  }
+  file.insert(file.end(), pixels.begin(), pixels.end());
+  return file;
+}
+
+FakeSource pictures() {
+  std::vector<std::vector<uint8_t>> files;
+  for (int id = 0; id < kPictures; ++id) files.push_back(picture_of(id));
+  return FakeSource(files, kPictures, 3);
+}
+
+// Gives the pictures their objects: boxes, and masks that are the same boxes as polygons.
+class PaintedSource final : public ForwardingSource {
+ public:
+  explicit PaintedSource(const Source& source) : ForwardingSource(source), info_(source.info()) {
+    info_.annotations = {.objects = true, .masks = true, .keypoints = 2, .digest = 17};
+  }
+  const SourceInfo& info() const override { return info_; }
+  ReadStatus read_annotations(SampleId id, std::span<const uint8_t>,
+                              Annotations& out) const override {
+    out.clear();
+    if (broken.contains(id)) return {false, broken.at(id)};
+    out.size = sizes.contains(id) ? sizes.at(id) : size_of(id);
+    std::vector<PaintedObject> objects = objects_of(id);
+    if (is_reversed) std::reverse(objects.begin(), objects.end());
+    for (const auto& [box, colour] : objects) {
+      const double x0 = box.x, y0 = box.y, x1 = box.x + box.width, y1 = box.y + box.height;
+      const auto first = static_cast<uint32_t>(out.points.size());
+      out.points.insert(out.points.end(), {{x0, y0}, {x1, y0}, {x1, y1}, {x0, y1}});
+      const auto index = static_cast<int32_t>(out.objects.size());
+      out.polygons.push_back({first, 4});
+      out.objects.push_back({{x0, y0, x1, y1},
+                             colour,
+                             1000 * id + index,
+                             (x1 - x0) * (y1 - y0),
+                             index == 2,
+                             {MaskKind::polygons, static_cast<uint32_t>(index), 1},
+                             index});
+      out.keypoints.push_back({x0 + 1, y0 + 1, 2});
+      out.keypoints.push_back({x1 - 1, y1 - 1, 1});
+    }
+    return {};
+  }
+
+  std::map<SampleId, std::string> broken{};
+  std::map<SampleId, Size> sizes{};
+  bool is_reversed = false;  // the smallest object is the first
+
+ private:
+  SourceInfo info_;
+};
+
+// The values of a column's row.
+template <class T>
+std::vector<T> values_of(const Loader& loader, const DeviceBatch& batch, const std::string& name,
+                         int row) {
+  const auto& columns = loader.targets();
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name != name) continue;
+    const auto count = static_cast<size_t>(columns[i].numbers());
+    EXPECT_EQ(count * sizeof(T), static_cast<size_t>(columns[i].bytes())) << name;
+    const auto* first =
+        reinterpret_cast<const T*>(batch.target(i)) + count * static_cast<size_t>(row);
+    return {first, first + count};
+  }
+  ADD_FAILURE() << "no column " << name;
+  return {};
+}
+
+struct AnnotatedRow {
+  std::vector<uint8_t> pixels{};
+  int count = 0;
+  std::vector<float> boxes{}, keypoints{}, area{};
+  std::vector<int64_t> labels{}, ids{};
+  std::vector<uint8_t> crowd{}, masks{};
+  std::vector<int32_t> picture_box{};
+  float weight = 0;
+  RowNote note{};
+};
+
+using Rows = std::map<SampleId, AnnotatedRow>;
+
+Rows rows_of(Feed& feed) {
+  Rows rows;
+  Delivered batch;
+  const Loader& loader = feed.loader();
+  const auto look = [&](const DeviceBatch& leased) {
+    const size_t bytes = size_t{3} * kPaintedRow.width * kPaintedRow.height;
+    for (int row = 0; row < leased.shape().rows; ++row) {
+      AnnotatedRow out;
+      out.pixels.assign(leased.images() + bytes * row, leased.images() + bytes * (row + 1));
+      out.count = values_of<int32_t>(loader, leased, "object_count", row)[0];
+      out.boxes = values_of<float>(loader, leased, "boxes", row);
+      out.keypoints = values_of<float>(loader, leased, "keypoints", row);
+      out.area = values_of<float>(loader, leased, "area", row);
+      out.labels = values_of<int64_t>(loader, leased, "labels", row);
+      out.ids = values_of<int64_t>(loader, leased, "object_ids", row);
+      out.crowd = values_of<uint8_t>(loader, leased, "iscrowd", row);
+      out.masks = values_of<uint8_t>(loader, leased, "masks", row);
+      // Nobody clears the masks behind the last object.
+      out.masks.resize(out.masks.size() / out.labels.size() * static_cast<size_t>(out.count));
+      out.picture_box = values_of<int32_t>(loader, leased, "picture_box", row);
+      out.weight = leased.weights()[row];
+      out.note = row_notes(leased)[row];
+      if (out.weight > 0 || !rows.contains(leased.ids()[row])) rows[leased.ids()[row]] = out;
+    }
+  };
+  while (feed.next(0, batch, look)) {
+  }
+  return rows;
+}
+
+LoaderOptions annotated_options() {
+  LoaderOptions options;
+  options.batch_size = 4;
+  options.seed = 5;
+  options.annotations = {.max_objects = 6, .masks = RowMasks::bytes};
+  return options;
+}
+
+const char* const kPaintedMoves = "random_crop((30, 38)) | flip | vertical_flip | pad((1, 1))";
+
+// Where a colour is in a row: x0, y0, x1, y1; empty: nowhere.
+std::vector<float> painted_box(const AnnotatedRow& row, int64_t colour) {
+  float x0 = 1e9f, y0 = 1e9f, x1 = -1, y1 = -1;
+  for (int y = 0; y < kPaintedRow.height; ++y) {
+    for (int x = 0; x < kPaintedRow.width; ++x) {
+      if (row.pixels[static_cast<size_t>(3 * (y * kPaintedRow.width + x))] != colour) continue;
+      x0 = std::min(x0, static_cast<float>(x)), x1 = std::max(x1, static_cast<float>(x + 1));
+      y0 = std::min(y0, static_cast<float>(y)), y1 = std::max(y1, static_cast<float>(y + 1));
+    }
+  }
+  if (x1 < 0) return {};
+  return {x0, y0, x1, y1};
+}
+
+TEST(AnnotatedFeed, OnlyTheLastPaddingIsNotThePicture) {
+  const FakeSource files = pictures();
+  const PaintedSource source(files);
+  const char* const twice = "random_crop((28, 37)) | pad((1, 2, 0, 0)) | pad((1, 1))";
+  Feed feed(source, AugmentSpec(twice, kPaintedRow), annotated_options());
+  for (const auto& [id, row] : rows_of(feed)) {
+    EXPECT_THAT(row.picture_box, ::testing::ElementsAre(1, 1, 39, 31)) << id;
+  }
+}
+
+TEST(AnnotatedFeed, BoxesAndMasksAreWhereThePixelsAre) {
+  const FakeSource files = pictures();
+  const PaintedSource source(files);
+  Feed feed(source, AugmentSpec(kPaintedMoves, kPaintedRow), annotated_options());
+  const Rows rows = rows_of(feed);
+  ASSERT_EQ(rows.size(), size_t{kPictures});
+  int seen = 0;
+  for (const auto& [id, row] : rows) {
+    const auto objects = objects_of(id);
+    ASSERT_EQ(row.count, std::ssize(objects)) << id;
+    EXPECT_EQ(row.note.objects, row.count);
+    EXPECT_THAT(row.picture_box, ::testing::ElementsAre(1, 1, 39, 31));
+    for (size_t i = 0; i < objects.size(); ++i) {
+      EXPECT_EQ(row.labels[i], objects[i].colour);
+      EXPECT_EQ(row.ids[i], 1000 * id + static_cast<int64_t>(i));
+      EXPECT_EQ(row.crowd[i], i == 2);
+      EXPECT_EQ(row.area[i], static_cast<float>(objects[i].box.width * objects[i].box.height));
+      const std::vector<float> painted = painted_box(row, objects[i].colour);
+      const std::vector<float> box(row.boxes.begin() + 4 * i, row.boxes.begin() + 4 * i + 4);
+      if (!painted.empty()) {
+        EXPECT_EQ(box, painted) << id << " " << i;
+      }
+      for (size_t p = 0; p < size_t{kPaintedRow.width} * kPaintedRow.height; ++p) {
+        const uint8_t mask = row.masks[i * size_t{kPaintedRow.width} * kPaintedRow.height + p];
+        ASSERT_EQ(mask, row.pixels[3 * p] == objects[i].colour) << id << " " << i << " " << p;
+        seen += mask;
+      }
+    }
+    for (size_t i = objects.size(); i < row.labels.size(); ++i) {
+      EXPECT_EQ(row.labels[i], -1);
+      EXPECT_EQ(row.boxes[4 * i + 2], 0);
+    }
+  }
+  EXPECT_GT(seen, 1000);
+}
+
+// A point that is inside the row is one pixel inside its object's corner there.
+TEST(AnnotatedFeed, KeypointsAreWhereThePixelsAre) {
+  const FakeSource files = pictures();
+  const PaintedSource source(files);
+  Feed feed(source, AugmentSpec(kPaintedMoves, kPaintedRow), annotated_options());
+  int visible = 0, hidden = 0;
+  for (const auto& [id, row] : rows_of(feed)) {
+    for (int i = 0; i < 2 * row.count; ++i) {
+      const float x = row.keypoints[static_cast<size_t>(3 * i)],
+                  y = row.keypoints[static_cast<size_t>(3 * i + 1)];
+      if (row.keypoints[static_cast<size_t>(3 * i + 2)] == 0) {
+        ++hidden;
+        continue;
+      }
+      ++visible;
+      const int at = static_cast<int>(y) * kPaintedRow.width + static_cast<int>(x);
+      const int before = at - 1 - kPaintedRow.width;  // the pixel on the other side of the point
+      const int64_t colour = row.labels[static_cast<size_t>(i / 2)];
+      EXPECT_TRUE(row.pixels[static_cast<size_t>(3 * at)] == colour ||
+                  row.pixels[static_cast<size_t>(3 * before)] == colour)
+          << id << " " << i << " " << x << " " << y;
+    }
+  }
+  EXPECT_GT(visible, 20);
+  EXPECT_GT(hidden, 5);
+}
+
+void expect_same_rows(const Rows& a, const Rows& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [id, row] : a) {
+    const AnnotatedRow& other = b.at(id);
+    EXPECT_EQ(row.pixels, other.pixels) << id;
+    EXPECT_EQ(row.boxes, other.boxes) << id;
+    EXPECT_EQ(row.labels, other.labels) << id;
+    EXPECT_EQ(row.keypoints, other.keypoints) << id;
+    EXPECT_EQ(row.masks, other.masks) << id;
+  }
+}
+
+TEST(AnnotatedFeed, RowsAreTheSameForAnyBatchAndThreads) {
+  const FakeSource files = pictures();
+  const PaintedSource source(files);
+  const AugmentSpec augment("random_crop((30, 38)) | affine(20, translate=0.1) | flip", {38, 30});
+  LoaderOptions options = annotated_options();
+  const AugmentSpec moves(kPaintedMoves, kPaintedRow);
+  Feed one(source, moves, options);
+  const Rows expected = rows_of(one);
+  options.batch_size = 3;
+  options.feed.workers = 3;
+  Feed other(source, moves, options);
+  expect_same_rows(rows_of(other), expected);
+  options.feed.workers = 0;
+  Feed inline_feed(source, moves, options);
+  expect_same_rows(rows_of(inline_feed), expected);
+}
+
+TEST(AnnotatedFeed, ABrokenAnnotationIsABadSample) {
+  const FakeSource files = pictures();
+  PaintedSource source(files);
+  source.broken[3] = "object 17: the box is nothing";
+  source.sizes[8] = {640, 480};
+  LoaderOptions options = annotated_options();
+  options.feed.max_bad = 5;
+  Feed feed(source, AugmentSpec(kPaintedMoves, kPaintedRow), options);
+  const Rows rows = rows_of(feed);
+  EXPECT_EQ(feed.loader().stats().bad_samples, 2);
+  for (const SampleId id : {3, 8}) {
+    const AnnotatedRow& row = rows.at(id);
+    EXPECT_EQ(row.weight, 0);
+    ASSERT_TRUE(row.note.bad);
+    // It has the objects of the picture that it shows.
+    ASSERT_GE(row.note.pixels_of, 0);
+    ASSERT_EQ(row.count, std::ssize(objects_of(row.note.pixels_of)));
+    EXPECT_EQ(row.ids[0] / 1000, row.note.pixels_of);
+  }
+  options.feed.on_bad_sample = OnBadSample::fail;
+  Feed failing(source, AugmentSpec(kPaintedMoves, kPaintedRow), options);
+  const std::string text = message_of([&] { rows_of(failing); });
+  EXPECT_THAT(text,
+              ::testing::AnyOf(::testing::HasSubstr("fake/3"), ::testing::HasSubstr("fake/8")));
+  EXPECT_THAT(text, ::testing::AnyOf(::testing::HasSubstr("object 17: the box is nothing"),
+                                     ::testing::HasSubstr("640 x 480")));
+}
+
+TEST(AnnotatedFeed, ARowWithoutAPictureHasNoObjects) {
+  const FakeSource files = pictures();
+  PaintedSource source(files);
+  LoaderOptions options = annotated_options();
+  options.feed.max_bad = 3 * kPictures;
+  options.epochs = 2;
+  options.shuffle = false;
+  options.ring_depth = 1;
+  options.feed.workers = 0;
+  Feed feed(source, AugmentSpec(kPaintedMoves, kPaintedRow), options);
+  Delivered batch;
+  bool is_broken = false;
+  const auto look = [&](const DeviceBatch& leased) {
+    if (!is_broken) return;
+    for (int row = 0; row < leased.shape().rows; ++row) {
+      EXPECT_EQ(row_notes(leased)[row].pixels_of, -1);
+      EXPECT_EQ(values_of<int32_t>(feed.loader(), leased, "object_count", row)[0], 0);
+      EXPECT_EQ(values_of<int64_t>(feed.loader(), leased, "labels", row)[0], -1);
+    }
+  };
+  ASSERT_TRUE(feed.next(0, batch, look));  // the slab has objects now
+  for (SampleId id = 0; id < kPictures; ++id) source.broken[id] = "it is gone";
+  is_broken = true;
+  ASSERT_TRUE(feed.next(0, batch, look));
+}
+
+TEST(AnnotatedFeed, TheLargestObjectsHaveRoom) {
+  const FakeSource files = pictures();
+  PaintedSource source(files);
+  source.is_reversed = true;
+  LoaderOptions options = annotated_options();
+  options.annotations.max_objects = 2;
+  Feed feed(source, AugmentSpec("resize((32, 40))", kPaintedRow), options);
+  const Rows rows = rows_of(feed);
+  int64_t full = 0, left_out = 0;
+  for (const auto& [id, row] : rows) {
+    const auto all = std::ssize(objects_of(id));
+    EXPECT_EQ(row.count, std::min<int64_t>(all, 2));
+    full += all > 2;
+    left_out += std::max<int64_t>(all - 2, 0);
+    // Those below are smaller, and the order is that of the data.
+    if (all > 2) {
+      EXPECT_THAT(row.labels, ::testing::ElementsAre(100, 50)) << id;
+    }
+  }
+  // The last batch has a row that comes twice.
+  EXPECT_GE(feed.loader().stats().full_rows, full);
+  EXPECT_GE(feed.loader().stats().objects_left_out, left_out);
+  EXPECT_LE(feed.loader().stats().full_rows, full + 1);
+
+  options.annotations.too_many = TooManyObjects::fail;
+  options.feed.max_bad = kPictures;
+  Feed failing(source, AugmentSpec("resize((32, 40))", kPaintedRow), options);
+  rows_of(failing);
+  EXPECT_EQ(failing.loader().stats().bad_samples, full);
+}
+
+TEST(AnnotatedFeed, PackedObjectsAreThoseOfTheRows) {
+  const FakeSource files = pictures();
+  const PaintedSource source(files);
+  LoaderOptions options = annotated_options();
+  options.annotations.packed = true;
+  Feed feed(source, AugmentSpec(kPaintedMoves, kPaintedRow), options);
+  const Loader& loader = feed.loader();
+  Delivered batch;
+  int objects = 0;
+  const auto look = [&](const DeviceBatch& leased) {
+    std::vector<float> packed, padded;
+    int expected = 0;
+    for (int row = 0; row < leased.shape().rows; ++row) {
+      const int count = values_of<int32_t>(loader, leased, "object_count", row)[0];
+      EXPECT_EQ(values_of<int32_t>(loader, leased, "object_offsets", row)[0], expected);
+      expected += count;
+      const auto boxes = values_of<float>(loader, leased, "boxes", row);
+      padded.insert(padded.end(), boxes.begin(), boxes.begin() + 4 * count);
+      const auto some = values_of<float>(loader, leased, "packed_boxes", row);
+      packed.insert(packed.end(), some.begin(), some.end());
+    }
+    objects += expected;
+    packed.resize(static_cast<size_t>(4 * expected));
+    EXPECT_EQ(packed, padded);
+  };
+  while (feed.next(0, batch, look)) {
+  }
+  EXPECT_GT(objects, kPictures);
+}
+
+// Rows that another process has made come with what lies on them.
+TEST(AnnotatedFeed, SharedRowsHaveTheirObjects) {
+  const FakeSource files = pictures();
+  const PaintedSource source(files);
+  const AugmentSpec moves(kPaintedMoves, kPaintedRow);
+  LoaderOptions options = annotated_options();
+  options.annotations.packed = true;
+  Feed alone(source, moves, options);
+  const Rows expected = rows_of(alone);
+  options.share.name = "annotated_feed_test_" + std::to_string(::getpid());
+  Feed first(source, moves, options), second(source, moves, options);
+  expect_same_rows(rows_of(first), expected);
+  expect_same_rows(rows_of(second), expected);
+  EXPECT_GT(second.loader().stats().share.taken + first.loader().stats().share.taken, 0);
+}
+
+TEST(AnnotatedFeed, WhatCannotMoveIsRefused) {
+  const FakeSource files = pictures();
+  const PaintedSource source(files);
+  const auto refused = [&](const std::string& stages, const LoaderOptions& options) {
+    return message_of([&] { Feed feed(source, AugmentSpec(stages, kPaintedRow), options); });
+  };
+  LoaderOptions options = annotated_options();
+  EXPECT_THAT(refused("resize_center_crop | aug_mix", options),
+              ::testing::HasSubstr("blend_begin cannot move what the samples carry: objects"));
+  EXPECT_THAT(refused("resize((30, 38)) | pad(1, mode='reflect')", options),
+              ::testing::HasSubstr("pad cannot move what the samples carry"));
+  EXPECT_THAT(refused("resize_center_crop | mix(mixup=0.2)", options),
+              ::testing::HasSubstr("have one view and are not mixed"));
+  EXPECT_THAT(refused("views(random_resized_crop, random_resized_crop)", options),
+              ::testing::HasSubstr("have one view"));
+  options.annotations.max_objects = 0;
+  EXPECT_THAT(refused("resize_center_crop", options),
+              ::testing::HasSubstr("annotations.max_objects is 0, must be 1 to 65536"));
+  options = annotated_options();
+  options.annotations.box_format = BoxFormat::cxcywhr;
+  EXPECT_THAT(refused("resize_center_crop", options),
+              ::testing::HasSubstr("is for rotated boxes, and those of the samples are upright"));
+  AugmentSpec own("resize_center_crop", kPaintedRow);
+  own.add({.name = "mine", .apply = [](MutableImageView, const RandomKey&) {}});
+  EXPECT_THROW(Feed(source, own, annotated_options()), std::invalid_argument);
+  AugmentSpec still("resize_center_crop", kPaintedRow);
+  still.add({.name = "mine", .apply = [](MutableImageView, const RandomKey&) {}, .moves = false});
+  EXPECT_NO_THROW(Feed(source, still, annotated_options()));
+}
+
+TEST(AnnotatedFeed, ViewsOfSourcesHaveTheirAnnotations) {
+  const FakeSource files = pictures();
+  const PaintedSource source(files);
+  const SubsetSource some(source, std::vector<SampleId>{7, 2});
+  const ConcatSource both({&some, &source});
+  EXPECT_NE(some.annotations().digest, source.annotations().digest);
+  EXPECT_NE(both.annotations().digest, source.annotations().digest);
+  Annotations read;
+  ASSERT_TRUE(both.read_annotations(1, {}, read).ok);
+  EXPECT_EQ(read.objects.at(0).id, 2000);
+  ASSERT_TRUE(both.read_annotations(2 + 5, {}, read).ok);
+  EXPECT_EQ(read.objects.at(0).id, 5000);
+  const std::vector<const Source*> differ = {&source, &files};
+  EXPECT_THAT(message_of([&] { const ConcatSource joined(differ); }),
+              ::testing::HasSubstr("no annotations, not objects of 0 classes, with masks"));
+}
+
+TEST(AnnotatedFeed, DigestsAndFingerprintsCoverObjects) {
+  const FakeSource files = pictures();
+  const PaintedSource source(files);
+  LoaderOptions options = annotated_options();
+  options.digests = true;
+  Feed feed(source, AugmentSpec(kPaintedMoves, kPaintedRow), options);
+  Feed plain(files, AugmentSpec(kPaintedMoves, kPaintedRow), options);
+  EXPECT_NE(feed.loader().fingerprint(), plain.loader().fingerprint());
+  const Rows rows = rows_of(feed);
+  options.annotations.masks = RowMasks::bits;
+  Feed bits(source, AugmentSpec(kPaintedMoves, kPaintedRow), options);
+  EXPECT_NE(bits.loader().fingerprint(), feed.loader().fingerprint());
+  const uint64_t digest = rows.begin()->second.note.digest;
+  EXPECT_NE(rows_of(bits).begin()->second.note.digest, digest);
+}
+
+}  // namespace
+}  // namespace stoker::testing
