@@ -25,6 +25,9 @@ TEST(Accelerator, KnowsTheMeasuredOnes) {
   EXPECT_NEAR(find_accelerator("h100").images_per_second(), 1785.71, 0.01);
   EXPECT_NEAR(find_accelerator("h100-training").images_per_second(), 7006, 1e-9);
   EXPECT_NEAR(find_accelerator("h200-training").images_per_second(), 7952, 1e-9);
+  EXPECT_NEAR(find_accelerator("b200-retinanet").images_per_second(), 504.7, 0.1);
+  EXPECT_EQ(find_accelerator("b200-retinanet").pass, 0.85);
+  EXPECT_EQ(find_accelerator("h100").pass, 0.9);
   EXPECT_THROW(find_accelerator("b200"), std::invalid_argument);
   EXPECT_DOUBLE_EQ(accelerator_of_rate(500, 250).step_seconds, 0.5);
   EXPECT_THROW(accelerator_of_rate(0, 250), std::invalid_argument);

@@ -103,6 +103,27 @@ TEST(Check, PicturesWithTwoLabelsAreBad) {
                                     "which is train/star/star_000000.jpg"));
 }
 
+TEST(Check, FindsBrokenAnnotationsAndPicturesWithoutThem) {
+  TempFolder data;
+  make_small_shapes(data.path());
+  const std::string json = data.write("objects.json", R"({
+      "categories": [{"id": 1, "name": "star"}],
+      "images": [{"id": 1, "file_name": "star_000000.jpg"}, {"id": 2, "file_name": "gone.jpg"}],
+      "annotations": [{"id": 5, "image_id": 1, "category_id": 1, "bbox": [1, 2, -3, 4]}]})");
+  const ProgramResult result =
+      run_stoker({"check", "--data", data.path() + "/train/star", "--objects", json});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("1 images of 0 classes, 1 bad"));
+  EXPECT_THAT(result.out, HasSubstr("\"reason\":\"annotation\""));
+  EXPECT_THAT(result.out, HasSubstr("object 0 (id 5): the box has a negative width"));
+  EXPECT_THAT(result.out, HasSubstr("\"reason\":\"not_annotated\""));
+  EXPECT_THAT(result.out, HasSubstr("\"reason\":\"no_picture\",\"files\":1,\"name\":\"gone.jpg\""));
+  const ProgramResult wrong =
+      run_stoker({"check", "--data", data.path(), "--objects", data.path() + "/none"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("--objects: " + data.path() + "/none"));
+}
+
 TEST(Check, SplitAndLimitsAreObeyed) {
   TempFolder data;
   make_small_shapes(data.path());

@@ -75,8 +75,9 @@ int run_bench_emulate(int argc, char** argv) {
       "bench emulate",
       "Feeds emulated accelerators: each step is a sleep as long as a real one was measured to\n"
       "take. Prints the accelerator utilisation by the rules of MLPerf Storage (computing time /\n"
-      "running time, the first step left out), and how many accelerators are kept 90 % and 99 %\n"
-      "busy. Ends at the first number that is not fed. Needs no GPU.",
+      "running time, the first step left out), and how many accelerators are kept 90 % "
+      "(RetinaNet:\n"
+      "85 %) and 99 % busy. Ends at the first number that is not fed. Needs no GPU.",
       "  stoker bench emulate --accel h100 --n 1..8 --data data/imagenette\n"
       "  stoker bench emulate --rate 3000 --batch 256 --n 1,2,4,8 --size 176 --out results\n\n" +
           accelerators_help());

@@ -74,13 +74,21 @@ int run_check(int argc, char** argv) {
       "check",
       "Reads and decodes every image whole, in parallel, and lists the bad ones as JSONL:\n"
       "sample_id, name, path, label, reason (unreadable, empty, not_an_image, truncated, corrupt,\n"
-      "unsupported, too_large), byte_offset (-1: unknown), message. Exit code 1 if there are any.\n"
+      "unsupported, too_large, annotation), byte_offset (-1: unknown), message. Exit code 1 if "
+      "there\n"
+      "are any. An annotation is bad if it is broken, if it is of another size than its picture, "
+      "if a\n"
+      "box reaches out of that by more than a pixel, or if polygons cover no pixel.\n"
       "A line without sample_id stands for several files: reason, files (how many), name and path\n"
       "(of the first), message. Its reason is left_out (the format is not read, or the file is in\n"
-      "no class folder) or two_labels (a link puts it into two classes), which is bad, too.",
+      "no class folder), two_labels (a link puts it into two classes), which is bad, too, or with\n"
+      "--objects not_annotated (pictures without annotations) and no_picture (the other way "
+      "round).",
       "  stoker check --data data/imagenette\n"
-      "  stoker check --data data/photos --out bad.jsonl --exif apply\n");
+      "  stoker check --data data/photos --out bad.jsonl --exif apply\n"
+      "  stoker check --data coco/train2017 --objects coco/annotations/instances_train2017.json\n");
   add_data_option(*app, data);
+  add_objects_option(*app, data);
   add_split_option(*app, data);
   add_decode_options(*app, data);
   app->add_option("--workers", workers, "Threads that decode")->check(CLI::Range(1, 1024));

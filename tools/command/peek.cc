@@ -11,6 +11,7 @@
 #include "pipeline/augment/program.h"
 #include "pipeline/loader.h"
 #include "tools/command/command.h"
+#include "tools/data/annotation_painter.h"
 #include "tools/data/contact_sheet.h"
 #include "tools/option/augment_choice.h"
 #include "tools/option/feed_options.h"
@@ -128,6 +129,13 @@ std::string describe_label(const Source& source, int label) {
                        : fmt::format("{} {}", label, names[static_cast<size_t>(label)]);
 }
 
+// Returns what stands below a row's picture: its label, or how many objects lie on it.
+std::string describe_content(const Source& source, const DeviceBatch& batch, int row) {
+  if (!source.annotations().objects) return describe_label(source, batch.labels()[row]);
+  const int objects = row_notes(batch)[row].objects;
+  return fmt::format("{} object{}", objects, objects == 1 ? "" : "s");
+}
+
 // Returns the crop of a row in source pixels, or why there is none.
 std::string describe_crop(const RowNote& note, const Draws& draws) {
   if (note.bad) {
@@ -151,7 +159,8 @@ std::string describe_mix(const Source& source, const RowMix& mix) {
                      describe_label(source, source.label(mix.partner)));
 }
 
-void draw_tile(const SheetPlan& plan, const Source& source, const DeviceBatch& batch, int row,
+void draw_tile(const SheetPlan& plan, const Source& source,
+               const std::vector<TargetColumn>& columns, const DeviceBatch& batch, int row,
                const Draws& draws, SourcePainter& painter, ContactSheet& sheet) {
   const int x = kGap + row % plan.columns * plan.tile_width();
   const int y = kGap + row / plan.columns * plan.tile_height();
@@ -160,12 +169,13 @@ void draw_tile(const SheetPlan& plan, const Source& source, const DeviceBatch& b
   sheet.draw_image(
       {batch.images() + row * image_bytes, shape.width, shape.height, ptrdiff_t{3} * shape.width},
       x, y, plan.scale);
+  draw_annotations(source.annotations(), columns, batch, row, {x, y, plan.scale}, sheet);
   const RowNote& note = row_notes(batch)[row];
   const Box shown = painter.draw(batch.ids()[row], x + plan.panel + kGap / 2, y, plan.panel, sheet);
   if (shown.width > 0 && !note.bad) sheet.draw_frame(frame_of(draws, shown), kBox);
 
   const std::string lines[kTextLines] = {
-      fmt::format("{}{}{}", describe_label(source, batch.labels()[row]),
+      fmt::format("{}{}{}", describe_content(source, batch, row),
                   is_mirrored(draws) ? "  flipped" : "", describe_mix(source, note.mix)),
       describe_crop(note, draws), describe_rest(draws), source.name(batch.ids()[row])};
   const SheetColor colors[kTextLines] = {kText, note.bad ? kAlarm : kFaint, kFaint, kFaint};
@@ -177,6 +187,7 @@ void draw_tile(const SheetPlan& plan, const Source& source, const DeviceBatch& b
 
 void add_peek_options(CLI::App& app, PeekOptions& options) {
   add_data_option(app, options.data);
+  add_objects_option(app, options.data);
   add_split_option(app, options.data);
   app.add_option("--out,-o", options.out, "PNG file to write")->required();
   app.add_option("--count", options.count, "Number of pictures")->check(CLI::Range(1, 100'000));
@@ -201,12 +212,16 @@ int run_peek(int argc, char** argv) {
       "source\n"
       "image, in which the crop is framed. Below stand the label, whether the sample is flipped, "
       "the\n"
-      "crop in source pixels, what else was done to it, and the file.",
+      "crop in source pixels, what else was done to it, and the file. --objects are drawn on what\n"
+      "the model sees.",
       "  stoker peek --data data/imagenette -o sheet.png\n"
       "  stoker peek --data data/cifar --model airnet --epoch 1 --count 60 --columns 10 -o s.png\n"
       "  stoker peek --data data/imagenette --augment \"random_resized_crop | random_augment\" -o "
       "a.png\n"
-      "  stoker peek --data data/imagenette --view eval --split test -o eval.png\n");
+      "  stoker peek --data data/imagenette --view eval --split test -o eval.png\n"
+      "  stoker peek --data coco/train2017 --objects instances_train2017.json --augment "
+      "\"letterbox((640, "
+      "640))\" -o s.png\n");
   add_peek_options(*app, options);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
@@ -228,6 +243,8 @@ int run_peek(int argc, char** argv) {
   loader_options.feed.decode = options.data.decode();
   loader_options.ring_depth = 1;
   loader_options.feed.max_bad = count + 1;  // bad samples are shown and are no error
+  if (source->annotations().masks) loader_options.annotations.masks = RowMasks::bits;
+  if (source->annotations().rotated) loader_options.annotations.box_format = BoxFormat::xyxyxyxy;
   const auto device = make_host_device();
   const auto stream = device->make_stream();
   Loader loader(*source, augment, {device.get()}, loader_options);
@@ -237,9 +254,15 @@ int run_peek(int argc, char** argv) {
   ContactSheet sheet(plan.size(), kGround);
   SourcePainter painter(*source, options.data.decode());
   Draws draws;
+  Annotations annotations;
   for (int row = 0; row < count; ++row) {
-    draw_row(augment, options.seed, batch.header().epoch, row_notes(batch)[row], draws);
-    draw_tile(plan, *source, batch, row, draws, painter, sheet);
+    const RowNote& note = row_notes(batch)[row];
+    if (source->annotations().objects) {
+      read_row_annotations(*source, note, annotations);
+      draws.carry(&annotations, 0);
+    }
+    draw_row(augment, options.seed, batch.header().epoch, note, draws);
+    draw_tile(plan, *source, loader.targets(), batch, row, draws, painter, sheet);
   }
   write_png(options.out, sheet.view());
   fmt::print("{} pictures of {} x {} on a sheet of {} x {}: {}\n", count, augment.output.width,

@@ -13,15 +13,20 @@ ContactSheet::ContactSheet(Size size, SheetColor ground)
   fill({0, 0, size.width, size.height}, ground);
 }
 
-void ContactSheet::fill(Box box, SheetColor color) {
+void ContactSheet::fill(Box box, SheetColor color) { tint(box, color, 1); }
+
+void ContactSheet::tint(Box box, SheetColor color, double share) {
+  const auto mix = [share](uint8_t& byte, uint8_t with) {
+    byte = static_cast<uint8_t>(byte + share * (with - byte));
+  };
   const int right = std::min(box.x + box.width, size_.width);
   const int bottom = std::min(box.y + box.height, size_.height);
   for (int y = std::max(box.y, 0); y < bottom; ++y) {
     for (int x = std::max(box.x, 0); x < right; ++x) {
       uint8_t* pixel = &pixels_[(static_cast<size_t>(y) * size_.width + x) * 3];
-      pixel[0] = color.r;
-      pixel[1] = color.g;
-      pixel[2] = color.b;
+      mix(pixel[0], color.r);
+      mix(pixel[1], color.g);
+      mix(pixel[2], color.b);
     }
   }
 }

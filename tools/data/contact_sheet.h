@@ -24,6 +24,8 @@ class ContactSheet {
   // Every pixel of `image` becomes scale x scale pixels, with the top left corner at (x, y).
   void draw_image(ImageView image, int x, int y, int scale);
   void draw_frame(Box box, SheetColor color);  // one pixel wide, inside `box`
+  // Mixes the pixels in `box` with a share of the colour, 0 to 1.
+  void tint(Box box, SheetColor color, double share);
   // One line of text, cut at `max_width` pixels; `scale` pixels per dot of the font.
   void draw_text(const std::string& text, int x, int y, int max_width, int scale, SheetColor color);
 

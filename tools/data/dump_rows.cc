@@ -83,9 +83,14 @@ std::string rows_jsonl(const Source& source, const AugmentSpec& augment, uint64_
                        const DeviceBatch& batch) {
   std::string text;
   Draws draws;
+  Annotations annotations;
   const RowNote* notes = row_notes(batch);
   for (int row = 0; row < batch.shape().rows; ++row) {
     const RowNote& note = notes[row];
+    if (source.annotations().objects) {
+      read_row_annotations(source, note, annotations);
+      draws.carry(&annotations, 0);
+    }
     draw_row(augment, seed, batch.header().epoch, note, draws);
     // A row without a picture shows nothing.
     const auto [x, y, width, height] =
@@ -101,7 +106,7 @@ std::string rows_jsonl(const Source& source, const AugmentSpec& augment, uint64_
         {"source_height", note.source.height},
         {"crop", {number(x), number(y), number(width), number(height)}},
         {"flip", is_mirrored(draws)},
-        {"draws", row_steps_text(augment, seed, batch.header().epoch, note)}};
+        {"draws", row_steps_text(augment, seed, batch.header().epoch, note, &source)}};
     if (note.mix.partner >= 0) line["mix"] = mix_json(note.mix);
     text += line.dump() + "\n";
   }

@@ -33,6 +33,7 @@ std::span<const AcceleratorSpec> known_accelerators() {
                       "MLPerf Training v3.0, ResNet-50, 8 x H100: 56,050 images/s"},
       AcceleratorSpec{"h200-training", 400, 400 / 7952.0,
                       "MLPerf Training v4.0, ResNet-50, 8 x H200: 63,615 images/s"},
+      AcceleratorSpec{"b200-retinanet", 24, 0.04755, "MLPerf Storage v3, RetinaNet", 0.85},
   };
   return specs;
 }

@@ -88,6 +88,16 @@ void add_target_option(CLI::App& app, DataOptions& options) {
       ->default_str("");
 }
 
+void add_objects_option(CLI::App& app, DataOptions& options) {
+  app.add_option(
+         "--objects", options.objects,
+         "What lies on the pictures: a JSON file as COCO's (boxes, masks, keypoints, panoptic "
+         "segments), or a folder with a file for each picture: VOC's XML, YOLO's text, or "
+         "label images as PNG. A folder of --data may then have its pictures in any "
+         "folders")
+      ->default_str("");
+}
+
 void add_learned_target_option(CLI::App& app, DataOptions& options) {
   app.add_option(
          "--target-from", options.targets_from,
@@ -219,6 +229,7 @@ std::unique_ptr<Source> open_with_progress(const DataOptions& options, const std
                                 .image_from = options.image_from,
                                 .label_from = options.label_from,
                                 .targets_from = options.targets_from,
+                                .objects = options.objects,
                                 .go_on = go_on,
                                 .store = options.store.store_for(path)});
   } catch (...) {
