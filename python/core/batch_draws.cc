@@ -15,7 +15,8 @@ std::string mix_text_of(const RowMix& mix) {
 }
 
 std::string row_text(const BatchDraws& batch, const RowNote& note) {
-  std::string text = row_steps_text(*batch.augment, batch.seed, batch.epoch, note);
+  std::string text =
+      row_steps_text(*batch.augment, batch.seed, batch.epoch, note, batch.source.get());
   if (note.mix.draw.kind == MixKind::none || note.mix.partner < 0) return text;
   return text.append(text.empty() ? "" : " | ").append(mix_text_of(note.mix));
 }
@@ -29,9 +30,11 @@ std::vector<std::string> BatchDraws::texts() const {
 }
 
 std::shared_ptr<const BatchDraws> draws_of(std::shared_ptr<const AugmentSpec> augment,
-                                           uint64_t seed, const DeviceBatch& batch) {
+                                           std::shared_ptr<const Source> source, uint64_t seed,
+                                           const DeviceBatch& batch) {
   auto draws = std::make_shared<BatchDraws>();
   draws->augment = std::move(augment);
+  if (source->annotations().any()) draws->source = std::move(source);
   draws->seed = seed;
   draws->epoch = batch.header().epoch;
   const RowNote* notes = row_notes(batch);

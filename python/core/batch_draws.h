@@ -13,6 +13,7 @@ namespace stoker::python {
 // A value that is never changed. Threads: any.
 struct BatchDraws {
   std::shared_ptr<const AugmentSpec> augment;
+  std::shared_ptr<const Source> source;  // null: its samples carry nothing
   uint64_t seed = 0;
   int64_t epoch = 0;
   std::vector<RowNote> notes;
@@ -24,6 +25,7 @@ struct BatchDraws {
 
 // Copies the notes of a batch.
 std::shared_ptr<const BatchDraws> draws_of(std::shared_ptr<const AugmentSpec> augment,
-                                           uint64_t seed, const DeviceBatch& batch);
+                                           std::shared_ptr<const Source> source, uint64_t seed,
+                                           const DeviceBatch& batch);
 
 }  // namespace stoker::python

@@ -36,7 +36,8 @@ void bind_source(nanobind::module_& module);
 void bind_dataset(nanobind::module_& module);  // REQUIRES: bind_source
 void bind_open(nanobind::module_& module);     // REQUIRES: bind_options, bind_source
 void bind_order(nanobind::module_& module);    // REQUIRES: bind_options, bind_source
-void bind_views(nanobind::module_& module);    // REQUIRES: bind_source
+void bind_annotations(nanobind::module_& module);
+void bind_views(nanobind::module_& module);  // REQUIRES: bind_source, bind_annotations
 void bind_image(nanobind::module_& module);
 void bind_index(nanobind::module_& module);   // REQUIRES: bind_source
 void bind_remote(nanobind::module_& module);  // REQUIRES: bind_augment, bind_options, bind_source

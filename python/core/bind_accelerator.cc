@@ -14,6 +14,7 @@ void bind_accelerator(nb::module_& module) {
       .def_ro("batch", &AcceleratorSpec::batch, "Samples of a step.")
       .def_ro("step_seconds", &AcceleratorSpec::step_seconds)
       .def_ro("source", &AcceleratorSpec::source, "Where the figure comes from.")
+      .def_ro("pass_utilisation", &AcceleratorSpec::pass)
       .def_prop_ro("images_per_second", &AcceleratorSpec::images_per_second);
   module.def("find_accelerator", &find_accelerator, nb::arg("name"));
   module.def("accelerator_of_rate", &accelerator_of_rate, nb::arg("images_per_second"),
@@ -36,7 +37,6 @@ void bind_accelerator(nb::module_& module) {
       },
       nb::arg("asked"), nb::arg("came"), nb::arg("done"), nb::arg("step_seconds"),
       "By MLPerf Storage's rules, of steps in seconds of one clock; lists of one length.");
-  module.attr("PASS_UTILISATION") = kPassUtilisation;
 }
 
 }  // namespace stoker::python

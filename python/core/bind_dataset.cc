@@ -104,16 +104,18 @@ std::shared_ptr<DatasetReader> worker_pool(std::vector<std::string> command,
 SharedSource source_of(const std::shared_ptr<DatasetReader>& reader, int64_t samples,
                        std::optional<std::vector<int32_t>> labels,
                        std::vector<std::string> class_names, std::string root,
-                       const std::vector<ColumnTuple>& targets) {
+                       const std::vector<ColumnTuple>& targets, const AnnotationInfo* annotations) {
   std::vector<TargetColumn> columns;
   for (const auto& [name, type, shape] : targets) {
     columns.push_back({name, target_type_named(type), shape});
   }
-  return shared(make_dataset_source(reader, {.samples = samples,
-                                             .labels = std::move(labels),
-                                             .class_names = std::move(class_names),
-                                             .root = std::move(root),
-                                             .targets = std::move(columns)}));
+  return shared(
+      make_dataset_source(reader, {.samples = samples,
+                                   .labels = std::move(labels),
+                                   .class_names = std::move(class_names),
+                                   .root = std::move(root),
+                                   .targets = std::move(columns),
+                                   .annotations = annotations ? *annotations : AnnotationInfo{}}));
 }
 
 }  // namespace
@@ -127,7 +129,7 @@ void bind_dataset(nb::module_& module) {
   module.def("worker_pool", worker_pool, "command"_a, "preparation"_a, "object"_a, "workers"_a);
   module.def("thread_reader", thread_reader, "answer"_a);
   module.def("dataset_source", source_of, "reader"_a, "samples"_a, "labels"_a.none(),
-             "class_names"_a, "root"_a, "targets"_a);
+             "class_names"_a, "root"_a, "targets"_a, "annotations"_a.none());
 }
 
 }  // namespace stoker::python

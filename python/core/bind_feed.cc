@@ -40,6 +40,31 @@ std::vector<SampleId> id_list(const Batch& batch) {
   return {ids, ids + batch.ids.size()};
 }
 
+std::vector<int> counted_rows(const Batch& batch) {
+  std::vector<int> rows;
+  const std::vector<RowNote>& notes = batch.draws->notes;
+  for (size_t row = 0; row < notes.size(); ++row) {
+    if (notes[row].counts) rows.push_back(static_cast<int>(row));
+  }
+  return rows;
+}
+
+// On the host, as the notes are: nobody waits for a device to learn how many objects there are.
+std::vector<int32_t> object_counts(const Batch& batch) {
+  std::vector<int32_t> counts;
+  for (const RowNote& note : batch.draws->notes) counts.push_back(note.objects);
+  return counts;
+}
+
+std::vector<std::array<int, 4>> picture_boxes(const Batch& batch) {
+  std::vector<std::array<int, 4>> boxes;
+  for (const RowNote& note : batch.draws->notes) {
+    const auto [x, y, width, height] = note.picture;
+    boxes.push_back({x, y, x + width, y + height});
+  }
+  return boxes;
+}
+
 nb::dict batch_targets(const Batch& batch) {
   nb::dict targets;
   for (const NamedArray& each : batch.targets) targets[each.name.c_str()] = each.array;
@@ -133,6 +158,8 @@ nb::dict stats_of(const Feed& feed) {
   dict["remote"] = dict_of(stats.remote);
   dict["share"] = dict_of(stats.share);
   dict["bad_samples"] = stats.bad_samples;
+  dict["full_rows"] = stats.full_rows;
+  dict["objects_left_out"] = stats.objects_left_out;
   dict["seek_index_used"] = stats.seek_index.used;
   dict["seek_index_refused"] = stats.seek_index.refused;
   dict["seek_index_unread_bytes"] = stats.seek_index.unread_bytes;
@@ -181,6 +208,9 @@ void bind_feed(nb::module_& module) {
       .def_prop_ro("ids", [](const Batch& b) { return b.ids; })
       .def_prop_ro("targets", batch_targets, nb::sig("def targets(self) -> dict[str, Array]"))
       .def_prop_ro("views", [](const Batch& b) { return b.views; })
+      .def("counted_rows", counted_rows)
+      .def("object_counts", object_counts)
+      .def("picture_boxes", picture_boxes)
       .def("draws", [](const Batch& b) { return b.draws->texts(); })
       .def("id_list", id_list);
   nb::class_<Feed>(module, "Feed")

@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include "pipeline/cache/decoded_cache.h"
 #include "pipeline/loader_types.h"
@@ -48,12 +49,49 @@ void bind_enums(nb::module_& module) {
       .value("nchw", PixelOrder::nchw);
 }
 
+using AnnotationState = std::tuple<int, TooManyObjects, BoxFormat, RowMasks, int32_t, bool>;
+
+void bind_annotation_options(nb::module_& module) {
+  nb::enum_<BoxFormat>(module, "BoxFormat")
+      .value("xyxy", BoxFormat::xyxy)
+      .value("xywh", BoxFormat::xywh)
+      .value("cxcywh", BoxFormat::cxcywh)
+      .value("xyxyxyxy", BoxFormat::xyxyxyxy)
+      .value("xywhr", BoxFormat::xywhr)
+      .value("cxcywhr", BoxFormat::cxcywhr);
+  nb::enum_<RowMasks>(module, "RowMasks")
+      .value("none", RowMasks::none)
+      .value("bytes", RowMasks::bytes)
+      .value("bits", RowMasks::bits);
+  nb::enum_<TooManyObjects>(module, "TooManyObjects")
+      .value("keep_largest", TooManyObjects::keep_largest)
+      .value("fail", TooManyObjects::fail);
+  nb::class_<AnnotationOptions>(module, "AnnotationOptions")
+      .def(nb::init<>())
+      .def_rw("max_objects", &AnnotationOptions::max_objects)
+      .def_rw("too_many", &AnnotationOptions::too_many)
+      .def_rw("box_format", &AnnotationOptions::box_format)
+      .def_rw("masks", &AnnotationOptions::masks)
+      .def_rw("ignore_label", &AnnotationOptions::ignore_label)
+      .def_rw("packed", &AnnotationOptions::packed)
+      .def("__getstate__",
+           [](const AnnotationOptions& o) {
+             return AnnotationState(o.max_objects, o.too_many, o.box_format, o.masks,
+                                    o.ignore_label, o.packed);
+           })
+      .def("__setstate__", [](AnnotationOptions& o, const AnnotationState& state) {
+        const auto [max_objects, too_many, box_format, masks, ignore_label, packed] = state;
+        new (&o) AnnotationOptions{max_objects, too_many, box_format, masks, ignore_label, packed};
+      });
+}
+
 void set_order(LoaderOptions& options, const BoundOrder& bound) { options.order = bound.order; }
 
 }  // namespace
 
 void bind_options(nb::module_& module) {
   bind_enums(module);
+  bind_annotation_options(module);
   nb::class_<DecodeOptions>(module, "DecodeOptions")
       .def(nb::init<>())
       .def_rw("pixels", &DecodeOptions::pixels)
@@ -94,6 +132,7 @@ void bind_options(nb::module_& module) {
       .def_rw("leases", &LoaderOptions::leases)
       .def_rw("remote_rows", &LoaderOptions::remote_rows)
       .def_rw("share", &LoaderOptions::share)
+      .def_rw("annotations", &LoaderOptions::annotations)
       .def_rw("quarantine_file", &LoaderOptions::quarantine_file);
   nb::class_<ImageFormat>(module, "ImageFormat")
       .def(nb::init<>())

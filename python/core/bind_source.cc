@@ -142,6 +142,12 @@ void bind_sample(nb::module_& module) {
                    "Its targets besides the label: Arrays by name, as stoker.with_targets() gave "
                    "them. OSError: the sample cannot be read.",
                    nb::sig("def targets(self) -> dict[str, Array]"))
+      .def_prop_ro("annotations", annotations_of_sample,
+                   "What lies on its picture, as the data have it: a dict of lists, with an entry "
+                   "for each object, as stoker.with_annotations() takes them (boxes 'xyxy', or "
+                   "'xyxyxyxy' if they are rotated). {}: nothing. OSError: the sample cannot be "
+                   "read, or its annotation is broken.",
+                   nb::sig("def annotations(self) -> dict[str, list[Any]]"))
       .def("image", decode_sample, nb::call_guard<Unlocked>(),
            "Reads and decodes the sample: an Array of (height, width, 3) uint8, RGB, as decode() "
            "gives it for the file.\n\n"
@@ -193,6 +199,13 @@ void bind_source(nb::module_& module) {
       .def(
           "name", [](const Source& s, SampleId id) { return s.name(checked_id(s, id)); }, "id"_a,
           "The sample's name; of a file: its path relative to root. IndexError if there is none.")
+      .def_prop_ro(
+          "annotations",
+          [](const Source& source) { return annotations_of_source(complete(source)); },
+          "The kinds of what lies on the pictures (with_annotations()): 'objects', "
+          "'rotated', 'masks' and 'label_image' (True or False), 'keypoints' (of each "
+          "object), 'class_names', 'keypoint_names'. {}: nothing.",
+          nb::sig("def annotations(self) -> dict[str, Any]"))
       .def_prop_ro("targets", source_targets,
                    "The type and the shape (of one sample) of each target besides the label, by "
                    "name: {'tags': ('float32', (40,))}. Empty if there are none.",

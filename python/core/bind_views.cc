@@ -5,11 +5,15 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <numeric>
 #include <stdexcept>
 
 #include "pipeline/files/digest.h"
+#include "pipeline/source/annotated/annotation_set.h"
+#include "pipeline/source/annotated_source.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/forwarding_source.h"
+#include "pipeline/source/label_image_source.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/target_source.h"
 #include "python/core/array.h"
@@ -112,9 +116,24 @@ SharedSource with_targets(const SharedSource& source, const std::vector<TableTup
   return view_that_keeps<TargetSource>({source}, *source, std::move(tables));
 }
 
+// The pictures of the set are the samples, in their order.
+SharedSource with_annotations(const SharedSource& source, AnnotationSetBuilder& builder) {
+  const Unlocked unlocked;
+  SampleAnnotations annotations{.set = builder.finish()};
+  annotations.pictures.resize(static_cast<size_t>(source->size()));
+  std::iota(annotations.pictures.begin(), annotations.pictures.end(), 0);
+  return view_that_keeps<AnnotatedSource>({source}, *source, std::move(annotations));
+}
+
+SharedSource with_label_images(const SharedSource& source, const SharedSource& label_images) {
+  return view_that_keeps<LabelImageSource>({source, label_images}, *source, *label_images);
+}
+
 }  // namespace
 
 void bind_views(nb::module_& module) {
+  module.def("with_annotations", with_annotations, "source"_a, "builder"_a);
+  module.def("with_label_images", with_label_images, "source"_a, "label_images"_a);
   module.def("with_targets", with_targets, "source"_a, "tables"_a);
   module.def("subset", part_of, "source"_a, "ids"_a);
   module.def("concat", all_of, "sources"_a);

@@ -10,6 +10,7 @@
 
 #include "pipeline/files/digest.h"
 #include "pipeline/files/printable_name.h"
+#include "pipeline/source/annotated/picture_code.h"
 #include "pipeline/source/sample_file.h"
 #include "python/core/python_lock.h"
 #include "python/core/source_sample.h"
@@ -22,6 +23,15 @@ constexpr int32_t kLargestLabel = (1 << 24) - 1;  // as in shards and lists
 
 std::string text_of_span(std::span<const uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 
+std::string text_of_kinds(const AnnotationInfo& info) {
+  std::string text = describe(info);
+  for (const auto* names : {&info.class_names, &info.keypoint_names}) {
+    text.append("\n").append(std::to_string(names->size()));
+    for (const std::string& name : *names) text.append("\n").append(name);
+  }
+  return text;
+}
+
 class DatasetSource final : public Source {
  public:
   DatasetSource(std::shared_ptr<DatasetReader> reader, DatasetOptions options)
@@ -32,6 +42,7 @@ class DatasetSource final : public Source {
         info_{.size = options_.samples,
               .class_names = options_.class_names,
               .targets = options_.targets,
+              .annotations = options_.annotations,
               .knows_labels = options_.labels.has_value()} {
     if (folder_.get() < 0) throw std::runtime_error(options_.root + ": " + std::strerror(errno));
     for (auto& label : labels_) label = kUnknown;
@@ -44,7 +55,9 @@ class DatasetSource final : public Source {
       text.append("\n").append(column.describe());
       targets_bytes_ += static_cast<size_t>(column.bytes());
     }
+    if (annotations().any()) text.append("\n").append(text_of_kinds(annotations()));
     info_.fingerprint = text_digest(text);
+    if (annotations().any()) info_.annotations.digest = info_.fingerprint;
     if (targets_bytes_ > 0) info_.targets_digest = info_.fingerprint;
   }
 
@@ -68,9 +81,10 @@ class DatasetSource final : public Source {
       const int32_t label = answer.label == kNoLabel ? 0 : answer.label;
       labels_[static_cast<size_t>(id)].store(label, std::memory_order_relaxed);
     }
-    if (bytes.size() < targets_bytes_) return {false, "its targets are missing"};
-    bytes = bytes.subspan(targets_bytes_);
-    if (answer.kind == AnswerKind::path) return read_file(buffer, bytes);
+    const size_t front = front_bytes(bytes);
+    if (bytes.size() < front) return {false, "its targets or annotations are missing"};
+    bytes = bytes.subspan(front);
+    if (answer.kind == AnswerKind::path) return read_file(front, buffer, bytes);
     return {};
   }
   // The values stand in the buffer of read(), in front of the image.
@@ -89,9 +103,43 @@ class DatasetSource final : public Source {
     }
   }
 
+  // They stand in front of the values.
+  ReadStatus read_annotations(SampleId, std::span<const uint8_t> bytes,
+                              Annotations& out) const override {
+    out.clear();
+    if (!annotations().any()) return {};
+    if (bytes.empty()) return {false, "it comes with the bytes of the sample, and there are none"};
+    const uint8_t* const end = bytes.data() - targets_bytes_ - sizeof(uint64_t);
+    const size_t size = size_at(end);
+    const std::string_view picture(reinterpret_cast<const char*>(end - size), size);
+    const auto problem = read_picture(annotations(), picture, "", out);
+    return {problem == "", problem.value_or("its bytes are damaged")};
+  }
+
   uint64_t labels_digest() const override { return info_.fingerprint; }
 
  private:
+  static size_t size_at(const uint8_t* bytes) {
+    uint64_t size = 0;
+    std::memcpy(&size, bytes, sizeof size);
+    return size;
+  }
+
+  // Returns how many bytes come in front of the image or the path; if that is more than there are,
+  // they are not what this source takes.
+  size_t front_bytes(std::span<const uint8_t> bytes) const {
+    if (!annotations().any()) return targets_bytes_;
+    constexpr size_t kMissing = std::numeric_limits<size_t>::max();
+    constexpr size_t kNumber = sizeof(uint64_t);
+    const size_t least = 2 * kNumber + targets_bytes_;
+    if (bytes.size() < least) return kMissing;
+    const size_t size = size_at(bytes.data());
+    if (size > bytes.size() - least || size_at(bytes.data() + kNumber + size) != size) {
+      return kMissing;
+    }
+    return least + size;
+  }
+
   void take_labels(const std::vector<int32_t>& labels) {
     if (std::ssize(labels) != size()) {
       throw std::invalid_argument(std::to_string(labels.size()) + " labels for " +
@@ -114,10 +162,12 @@ class DatasetSource final : public Source {
                        std::to_string(classes == 0 ? kLargestLabel : classes - 1)};
   }
 
-  // `bytes` is the file's path before, with the targets in front of it, and the file's bytes after.
-  ReadStatus read_file(std::vector<uint8_t>& buffer, std::span<const uint8_t>& bytes) const {
+  // `bytes` is the file's path before, with `front` bytes in front of it, and the file's bytes
+  // after, with the same in front.
+  ReadStatus read_file(size_t front, std::vector<uint8_t>& buffer,
+                       std::span<const uint8_t>& bytes) const {
     const std::string path = text_of_span(bytes);
-    const std::vector<uint8_t> values(bytes.data() - targets_bytes_, bytes.data());
+    const std::vector<uint8_t> values(bytes.data() - front, bytes.data());
     const Descriptor file(open_sample_file(folder_.get(), path.c_str()));
     ReadStatus status =
         file.get() < 0 ? system_failure("open") : read_sample_file(file.get(), buffer, bytes);

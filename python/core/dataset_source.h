@@ -75,6 +75,9 @@ struct DatasetOptions {
   std::string root{};  // paths are relative to it
   // The reader gives the values of each, one after the other, in front of the bytes or the path.
   std::vector<TargetColumn> targets{};
+  // Their bytes (pipeline/source/annotated/picture_code.h) come in front of the values, between two
+  // numbers (uint64_t) of how many they are: one for who comes from either side.
+  AnnotationInfo annotations{};
 };
 
 // Throws std::invalid_argument with the numbers; std::runtime_error if the root cannot be opened.

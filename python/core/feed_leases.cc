@@ -28,6 +28,11 @@ std::string steps_text(const std::vector<Step>& steps) {
   return text;
 }
 
+// Masks and label images are as large as the images, and are lent as these.
+bool is_lent(const std::string& column, const Source& source) {
+  return source.annotations().any() && (column == "masks" || column == "label_image");
+}
+
 Array column_of(const void* data, DlType type, DlDevice device, int64_t rows) {
   Array made;
   made.data = const_cast<void*>(data);  // a lease's memory belongs to its holder
@@ -138,7 +143,7 @@ Batch Feed::lend(DeviceBatch leased) {
     const void* const pixels = leased.target(targets + i);
     batch.views.push_back(as_images(normalised(i + 1, pixels, leased), size, rows));
   }
-  batch.draws = draws_of(augment_, seed_, leased);
+  batch.draws = draws_of(augment_, source_, seed_, leased);
   std::shared_ptr<Event> ready;
   if (!on_host()) {
     ready = ready_[slot_of(step)];
@@ -146,7 +151,9 @@ Batch Feed::lend(DeviceBatch leased) {
   } else {
     batch.labels = copy_of(std::move(batch.labels));
     batch.weights = copy_of(std::move(batch.weights));
-    for (NamedArray& each : batch.targets) each.array = copy_of(std::move(each.array));
+    for (NamedArray& each : batch.targets) {
+      if (!is_lent(each.name, *source_)) each.array = copy_of(std::move(each.array));
+    }
   }
   Loan loan;
   loan.step = step;

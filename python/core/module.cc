@@ -82,6 +82,7 @@ NB_MODULE(_core, module) {
   stoker::python::bind_open(module);
   stoker::python::bind_dataset(module);
   stoker::python::bind_order(module);
+  stoker::python::bind_annotations(module);
   stoker::python::bind_views(module);
   stoker::python::bind_image(module);
   stoker::python::bind_index(module);

@@ -31,6 +31,12 @@ Array decode_sample(const SourceSample& sample);
 // Returns one array per column of Source::targets(). Throws UnreadableSample.
 std::vector<Array> read_sample_targets(const SourceSample& sample);
 
+// Returns what lies on the sample's picture, as dicts of lists; {}: nothing. Throws
+// UnreadableSample.
+nanobind::dict annotations_of_sample(const SourceSample& sample);
+// Returns the kinds of annotations of a source; {}: none.
+nanobind::dict annotations_of_source(const Source& source);
+
 // Labels that are known only when their sample has been read (dataset_source.h): Source::label()
 // gives 0 for such a label, and notes here, for its thread, that this is not the label. So a caller
 // who needs the label itself learns that it is not known, also through views of the source.

@@ -14,6 +14,7 @@ epoch. python/README.md has everything else.
 """
 
 from stoker import augment
+from stoker._annotations import Annotations, with_annotations
 from stoker._batch import Batch
 from stoker._blend import Blend, blend
 from stoker._core import Array, DecodeError, FeedError, Sample, Source, StoreError
@@ -118,6 +119,7 @@ __all__ = [
     "weighted",
     "why_no_cuda",
     "with_labels",
+    "with_annotations",
     "with_targets",
 ]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from stoker._annotations import Annotations
 from stoker._batch import Batch
 from stoker._loader import Loader
 from stoker._shown import adapter_html
 
 
 Item = TypeVar("Item")
+_OF_OBJECTS = ("boxes", "labels", "area", "object_ids", "iscrowd", "object_count", "image_id")
 
 
 def with_one_view(loader: Loader[Any]) -> Loader[Any]:
@@ -19,6 +21,31 @@ def with_one_view(loader: Loader[Any]) -> Loader[Any]:
         loader.close()
         raise ValueError("augment has views(): iterate over a stoker.Loader, or stoker.torch's")
     return loader
+
+
+def carried_arrays(source: Any, annotations: Any) -> list[str]:
+    """Returns the names of the arrays in which a Loader hands on the annotations of its source.
+    ValueError: they are packed, and an adapter cuts arrays by rows.
+    """
+    if isinstance(annotations, Annotations) and annotations.packed:
+        raise ValueError(
+            f"annotations is {annotations!r}: packed arrays cannot be cut by rows, so only a "
+            "stoker.Loader, or stoker.torch's, hands them on"
+        )
+    first = (getattr(source, "sources", None) or [source])[0]
+    if annotations is None and getattr(first, "is_growing", False):  # nobody waits for its list
+        return []
+    kinds = getattr(first, "annotations", None)
+    if not kinds:
+        return []
+    names = list(_OF_OBJECTS) if kinds["objects"] else []
+    if kinds["keypoints"]:
+        names.append("keypoints")
+    if kinds["masks"] and getattr(annotations, "masks", None):
+        names.append("masks")
+    if kinds["label_image"]:
+        names.append("label_image")
+    return [*names, "picture_box"]
 
 
 class Form:

@@ -89,9 +89,27 @@ class Batch:
         """The targets besides the labels, by name: (rows, ...), of the type and shape that
         source.targets says, on the Loader's device; see stoker.with_targets(). If rows are mixed
         with each other, two more: mix_label (int32), the partner's label, and mix_weight (float32),
-        the share of the row's own label and pixels, 1 for a row that is not mixed. Else empty.
+        the share of the row's own label and pixels, 1 for a row that is not mixed. If the source
+        has annotations, what stoker.Annotations lists. Else empty.
         """
         return self._leased().targets
+
+    @property
+    def counted_rows(self) -> list[int]:
+        """The rows of weight > 0, in order; known without waiting for a device."""
+        return self._leased().counted_rows()
+
+    @property
+    def object_counts(self) -> list[int]:
+        """How many objects lie on each row's picture, if the source has annotations; known without
+        waiting for a device."""
+        return self._leased().object_counts()
+
+    @property
+    def picture_boxes(self) -> list[tuple[int, int, int, int]]:
+        """(x0, y0, x1, y1) of each row, if the source has annotations: the pixels that show the
+        picture, and no padding that the last step put around it."""
+        return [tuple(box) for box in self._leased().picture_boxes()]
 
     @property
     def names(self) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from stoker import _core, _dataset_worker
 from stoker._arguments import in_range, numbered, yes_or_no
+from stoker._item_annotations import ItemAnnotations
 from stoker._recipe import Readers, made
 from stoker._target_values import TYPES, Column
 
@@ -29,6 +30,10 @@ def dataset(
     labels: Sequence[int] | Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     targets: Mapping[str, tuple[str, Sequence[int]]] | None = None,
+    annotations: Sequence[str] = (),
+    class_names: Sequence[str] = (),
+    keypoint_names: Sequence[str] = (),
+    box_format: str = "xyxy",
 ) -> _core.Source:
     """The samples of any object with __len__ and __getitem__, as PyTorch's map-style data sets are.
     Only its __getitem__ runs in Python; decoding and everything after it does not. A sample's name
@@ -56,12 +61,18 @@ def dataset(
         uint8. Items are (image, targets) or (image, label, targets) then, and targets is a dict of
         numbers, sequences, arrays or tensors by name or, if there is only one, its values alone.
         For soft labels, several labels at once, numbers to predict; batch.targets has them, as they
-        are: boxes do not move with the pixels (see with_targets()).
+        are: they do not move with the pixels (see with_targets()).
+    annotations: the entries of what lies on the pictures, and moves with the pixels:
+        ("boxes", "labels", "masks"). An item's last value is a dict of them then, as
+        with_annotations() takes one for each sample: (image, annotations), or behind its label and
+        its targets.
+    class_names, box_format: as in with_annotations(). keypoint_names: one for each keypoint of an
+        object; needed if there are keypoints.
 
     An item that raises an exception, or is something else, is a bad sample, with the exception and
-    its place as the reason. So is one at which a worker process dies, which is started again; if it
-    cannot be started, the Loader ends with FeedError. Closing the last Loader of the source ends
-    the processes.
+    its place as the reason; so is one with a broken annotation, and one at which a worker process
+    dies, which is started again; if it cannot be started, the Loader ends with FeedError. Closing
+    the last Loader of the source ends the processes.
 
     TypeError: no such object; processes=True, and it cannot be pickled. ValueError: it has no
     samples; workers; labels as in files(). What len(dataset) raises.
@@ -79,7 +90,11 @@ def dataset(
     numbers, names = (None, list(classes or ())) if labels is None else numbered(labels, classes)
     packed = None if numbers is None else array("i", numbers)
     columns = [_column(name, form) for name, form in (targets or {}).items()]
-    return _of_object(dataset, workers, processes, packed, names, os.getcwd(), columns)
+    root = os.getcwd()
+    carried = None
+    if annotations or class_names or keypoint_names:
+        carried = ItemAnnotations.of(annotations, class_names, keypoint_names, box_format, root)
+    return _of_object(dataset, workers, processes, packed, names, root, columns, carried)
 
 
 def _column(name: object, form: Any) -> Column:
@@ -102,15 +117,18 @@ def _of_object(
     classes: list[str],
     root: str,
     columns: list[Column],
+    annotations: ItemAnnotations | None = None,
 ) -> _core.Source:
     """Makes the source from what a pickle of it holds."""
     make = _worker_pool if processes else _thread_reader
-    reader = make(dataset, _dataset_worker.Asked(labels is not None, columns), workers)
+    asked = _dataset_worker.Asked(labels is not None, columns, annotations)
+    reader = make(dataset, asked, workers)
     numbers = None if labels is None else list(labels)
+    kinds = None if annotations is None else annotations.info.core()
     return made(
-        _core.dataset_source(reader, len(dataset), numbers, classes, root, columns),
+        _core.dataset_source(reader, len(dataset), numbers, classes, root, columns, kinds),
         _of_object,
-        lambda _: (dataset, workers, processes, labels, classes, root, columns),
+        lambda _: (dataset, workers, processes, labels, classes, root, columns, annotations),
         readers=Readers(workers, (reader,)),
     )
 
@@ -128,8 +146,9 @@ def _worker_pool(dataset: Any, asked: _dataset_worker.Asked, workers: int) -> _c
     from multiprocessing import spawn
 
     columns = list(map(tuple, asked.targets))  # no class of this package, which is not there
+    asked_for = (asked.has_labels, columns, asked.annotations)
     try:
-        pickled = pickle.dumps((dataset, asked.has_labels, columns), pickle.HIGHEST_PROTOCOL)
+        pickled = pickle.dumps((dataset, *asked_for), pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         raise TypeError(
             f"dataset is of {type(dataset)} and cannot be pickled for worker processes "

@@ -39,15 +39,18 @@ class Asked(NamedTuple):
 
     has_labels: bool  # they are known; those of the items are not looked at
     targets: list[Any]  # columns: _target_values.Column
+    annotations: Any = None  # _item_annotations.ItemAnnotations, whose pickle brings the package
 
 
 def answer(dataset: Any, index: int, asked: Asked) -> Answer:
     """Returns what `dataset` has at `index`; an exception there becomes a message."""
     try:
-        data, label, targets = _split(dataset[index], asked)
+        data, label, targets, annotations = _split(dataset[index], asked)
         kind, parts = _payload(data)
         if asked.targets:
             parts.insert(0, _row(asked.targets, targets))
+        if asked.annotations:
+            parts[:0] = _picture(asked.annotations, annotations, index)
         size = sum(len(part) for part in parts)
         if size > MOST_BYTES:
             raise BadItemError(f"gives {size} bytes, must be at most {MOST_BYTES}")
@@ -69,21 +72,24 @@ def described(error: BaseException) -> str:
     return f"{text} ({os.path.basename(last.filename)}:{last.lineno}, in {last.name})"
 
 
-def _split(item: Any, asked: Asked) -> tuple[Any, Any, Any]:
-    """Returns image, label and targets."""
-    parts = item if isinstance(item, (tuple, list)) else (item,)
-    if asked.targets and len(parts) == 2:
-        return parts[0], None, parts[1]
-    if asked.targets and len(parts) == 3:
-        return parts[0], parts[1], parts[2]
-    if asked.targets or not 1 <= len(parts) <= 2:
-        wanted = (
-            "(image, targets) or (image, label, targets)"
-            if asked.targets
-            else "(image, label) or an image alone; targets= declares further ones"
+def _split(item: Any, asked: Asked) -> tuple[Any, Any, Any, Any]:
+    """Returns image, label, targets and annotations."""
+    parts = list(item) if isinstance(item, (tuple, list)) else [item]
+    behind = ["targets"] * bool(asked.targets) + ["annotations"] * bool(asked.annotations)
+    if not 1 <= len(parts) - len(behind) <= 2:
+        raise BadItemError(f"gives {len(parts)} values, must be {_wanted(behind)}")
+    annotations = parts.pop() if asked.annotations else None
+    targets = parts.pop() if asked.targets else None
+    return parts[0], parts[1] if len(parts) == 2 else None, targets, annotations
+
+
+def _wanted(behind: list[str]) -> str:
+    if not behind:
+        return (
+            "(image, label) or an image alone; targets= and annotations= declare what else there is"
         )
-        raise BadItemError(f"gives {len(parts)} values, must be {wanted}")
-    return parts[0], parts[1] if len(parts) == 2 else None, None
+    names = ", ".join(behind)
+    return f"(image, {names}) or (image, label, {names})"
 
 
 def _row(columns: list[Any], targets: Any) -> bytes:
@@ -92,6 +98,16 @@ def _row(columns: list[Any], targets: Any) -> bytes:
     except (TypeError, ValueError) as error:
         raise BadItemError(str(error)) from None
     return row
+
+
+def _picture(annotations: Any, row: Any, index: int) -> list[bytes]:
+    try:
+        picture: bytes = annotations.packed(row, index)
+    except (TypeError, ValueError) as error:
+        raise BadItemError(str(error)) from None
+    # core/dataset_source.h says why twice.
+    size = _SIZE.pack(len(picture))
+    return [size, picture, size]
 
 
 def _values() -> Any:
@@ -238,14 +254,15 @@ def _received_object(link: socket.socket) -> tuple[Any, Asked]:
     setattr(process.current_process(), "_inheriting", True)
     try:
         spawn.prepare(preparation)
-        dataset, has_labels, columns = pickle.loads(pickled)
+        dataset, has_labels, columns, annotations = pickle.loads(pickled)
     finally:
         delattr(process.current_process(), "_inheriting")
     # As in PyTorch's workers: there are several processes, and each has one core's share.
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
-    return dataset, Asked(has_labels, [_values().Column(*each) for each in columns])
+    targets = [_values().Column(*each) for each in columns]
+    return dataset, Asked(has_labels, targets, annotations)
 
 
 def _received(link: socket.socket, size: int) -> bytearray:

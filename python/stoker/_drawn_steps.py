@@ -150,5 +150,13 @@ _RUN: dict[str, Callable[..., Image.Image]] = {
     "equalize": ImageOps.equalize,
     "autocontrast": ImageOps.autocontrast,
     "fill": _fill,
+    "permute_channels": lambda image, red, green, blue: Image.merge(
+        "RGB", [image.split()[channel] for channel in (red, green, blue)]
+    ),
+    # Boxes alone.
+    "keep_centers": lambda image, **_: image,
+    "clamp_boxes": lambda image: image,
+    "sanitize_boxes": lambda image, **_: image,
+    "drop_empty_boxes": lambda image: image,
     "pillow_blur": lambda image, radius: image.filter(ImageFilter.GaussianBlur(radius)),
 }

@@ -17,6 +17,15 @@ _Item = TypeVar("_Item")
 _IMAGE_NAMES = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
 _LABEL_NAMES = ("label", "labels", "class", "fine_label", "cls")
 
+# Entries of with_annotations(), and the fields of an object that may have them.
+_OBJECT_FIELDS = {
+    "boxes": ("bbox", "boxes"),
+    "labels": ("category", "label", "labels", "category_id"),
+    "ids": ("id", "ids", "bbox_id"),
+    "area": ("area",),
+    "iscrowd": ("iscrowd", "is_crowd"),
+}
+
 
 class _Places(NamedTuple):
     """Where images are: at an address, or else in a file; (0, 0, "") is nowhere."""
@@ -58,6 +67,65 @@ def numbers_of(dataset: Any, name: str) -> Any:
     """Returns a column as an array of NumPy. ValueError: there is none of this name."""
     _existing(dataset, "targets_from has", name)
     return dataset.select_columns([name]).with_format("numpy")[:][name]
+
+
+def objects_of(dataset: Any, name: str) -> tuple[list[Any], list[str]]:
+    """Returns the objects of each sample, as with_annotations() takes them, and the names of their
+    classes. ValueError: there is no such column, or it has no boxes or labels.
+    """
+    feature = dataset.features[_existing(dataset, "objects_from is", name)]
+    fields = feature if isinstance(feature, dict) else getattr(feature, "feature", None)
+    if not isinstance(fields, dict):
+        raise ValueError(f"column {name!r} is of type {feature}, must be objects with fields")
+    chosen = {
+        entry: next((each for each in known if each in fields), None)
+        for entry, known in _OBJECT_FIELDS.items()
+    }
+    for entry in ("boxes", "labels"):
+        if chosen[entry] is None:
+            known = ", ".join(_OBJECT_FIELDS[entry])
+            raise ValueError(
+                f"column {name!r} has the fields {', '.join(fields)}, must have one of {known}"
+            )
+    present = {entry: field for entry, field in chosen.items() if field is not None}
+    column = _in_order(dataset, dataset.data.column(name))
+    labels = fields[present["labels"]]
+    names = getattr(getattr(labels, "feature", labels), "names", None)
+    rows = [_objects(each, present) for each in column.to_pylist()]
+    for row, number in zip(rows, _picture_numbers(dataset)):  # of none or of all
+        if isinstance(row, dict):
+            row["image_id"] = number
+    return rows, list(names or ())
+
+
+def _picture_numbers(dataset: Any) -> list[Any]:
+    """Returns the column image_id; [] if there is none, or it has no integers."""
+    if "image_id" not in dataset.features:
+        return []
+    column = dataset.data.column("image_id")
+    is_whole = str(column.type).startswith(("int", "uint"))
+    return list(_in_order(dataset, column).to_pylist()) if is_whole else []
+
+
+def check_column(dataset: Any, which: str, name: str) -> None:
+    """ValueError: there is none of this name."""
+    _check(dataset)
+    _existing(dataset, which, name)
+
+
+def _objects(value: Any, fields: dict[str, str]) -> Any:
+    """`value`: lists by field, or a list of objects. Returns what is neither as it is."""
+    if isinstance(value, dict):
+        return {entry: value[field] for entry, field in fields.items()}
+    if isinstance(value, list) and None not in value:
+        return {entry: [each[field] for each in value] for entry, field in fields.items()}
+    return value
+
+
+def _in_order(dataset: Any, column: Any) -> Any:
+    """Returns a column of the table in the order of the samples."""
+    indices = dataset._indices
+    return column if indices is None else column.take(indices.column(0))
 
 
 def _check(dataset: Any) -> None:
@@ -134,9 +202,7 @@ def _labels(dataset: Any, label_from: str | None, samples: int) -> tuple[list[in
     kind = str(column.type)
     if not kind.startswith(("int", "uint")) and kind not in ("string", "large_string"):
         raise ValueError(f"column {name!r} is of type {kind}, must be integers or text for labels")
-    if dataset._indices is not None:
-        column = column.take(dataset._indices.column(0))
-    labels = column.to_pylist()
+    labels = _in_order(dataset, column).to_pylist()
     if None in labels:
         raise ValueError(f"row {labels.index(None)}: its label, in column {name!r}, is null")
     return numbered(labels, getattr(dataset.features[name], "names", None))

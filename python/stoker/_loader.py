@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic
 
 from stoker import _core
+from stoker._annotations import Annotations
 from stoker._arguments import MAX_PIXELS, yes_or_no
 from stoker._batch import Batch
 from stoker._blend import Blend
@@ -85,6 +86,9 @@ class Loader(Generic[Item]):
             RuntimeError if that cannot be read.
         cache: a stoker.DecodedCache keeps what decoding gives of a part of the samples, where the
             rows of a recipe allow it (evaluation, small images). Several Loaders may have the same.
+        annotations: stoker.Annotations, for a source whose pictures carry boxes, masks, keypoints
+            or label images (stoker.open(objects=), with_annotations()): how many objects a row has
+            room for, and in which form they come; default: those of stoker.Annotations().
         metadata: a function of (name, label) for Batch.metadata; it does not slow down the pixels.
 
     A function of your own
@@ -177,6 +181,7 @@ class Loader(Generic[Item]):
         on_bad: str = "substitute",
         max_bad: float = 0.05,
         quarantine: str | os.PathLike[str] | None = None,
+        annotations: Annotations | None = None,
         metadata: Callable[[str, int], Any] | None = None,
         on_batch: Callable[[Batch], Item] | None = None,
         on_batch_ahead: int = 1,
@@ -217,6 +222,7 @@ class Loader(Generic[Item]):
             quarantine=quarantine,
         )
         options = make_options()
+        options.annotations = _annotation_options(source, annotations)
         rows = options.batch_size * options.world
         first = None
         if source.is_growing:
@@ -374,7 +380,9 @@ class Loader(Generic[Item]):
         """Returns counters since the feed started. For 'read' (files), 'cached_read' (files that
         workers found in memory; 'read' has the others), 'decode' (rows), 'ring' and 'staging'
         (batches): the items, the seconds of waiting for input and for room, the seconds of work
-        over all threads, and how many items were ready on average. 'bad_samples'; 'seek_index_used'
+        over all threads, and how many items were ready on average. 'bad_samples'; 'full_rows' had
+        more objects than stoker.Annotations.max_objects, and 'objects_left_out' are the rest of
+        these; 'seek_index_used'
         and 'seek_index_refused' rows (refused: the file has changed), 'seek_index_unread_bytes'
         (not read, because no row showed them), 'seek_index_recorded' samples (their index was made
         on the way); 'held': batches held now.
@@ -514,6 +522,22 @@ def _why_all(
     if others:
         return "remote=, share= and cache= need the whole list"
     return "on_batch= needs the whole list" if on_batch is not None else ""
+
+
+def _annotation_options(
+    source: _core.Source, annotations: Annotations | None
+) -> _core.AnnotationOptions:
+    """ValueError: annotations are given, and the source has none."""
+    if annotations is None and source.is_growing:  # nobody waits for its list
+        return _core.AnnotationOptions()
+    if annotations is not None and not isinstance(annotations, Annotations):
+        raise TypeError(f"annotations is {annotations!r}, must be a stoker.Annotations")
+    if annotations is not None and not source.annotations:
+        raise ValueError(
+            f"annotations is {annotations!r}, and the samples carry nothing: see "
+            "stoker.open(objects=) and stoker.with_annotations()"
+        )
+    return (annotations or Annotations()).core(source)
 
 
 def _source_and_order(

@@ -12,7 +12,7 @@ from stoker._recipe import readers_of
 
 Range = tuple[int, int, int, int]  # step, device, first row, rows
 
-_OPTIONS = ("batch_size", "seed", "shuffle", "rank", "world", "epochs")
+_OPTIONS = ("batch_size", "seed", "shuffle", "rank", "world", "epochs", "annotations")
 
 
 class Form(NamedTuple):

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from stoker import _core
+from stoker._annotations import with_annotations
 from stoker._arguments import SPLITS, choose, height_and_width, numbered, whole, yes_or_no
-from stoker._huggingface import numbers_of, open_dataset
+from stoker._huggingface import check_column, numbers_of, objects_of, open_dataset
 from stoker._paths import (
     absolute,
     check_files,
@@ -35,6 +36,7 @@ class Fields(NamedTuple):
     image: str = ""
     label: str = ""
     targets: tuple[str, ...] = ()
+    objects: str = ""
 
 
 def folder(
@@ -83,14 +85,25 @@ def open(  # noqa: A001 - stoker.open, like the C++ open_source
     image_from: str | None = None,
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
+    objects: Path | None = None,
     store: Store | None = None,
     wait: bool = True,
 ) -> _core.Source:
     """Opens what is at `path`: an image folder, CIFAR's binary files, tar, Parquet, TFRecord or MDS
     shards, or a list of files; see folder(), cifar(), tar() and csv(). image_from, label_from,
     targets_from: for shards and lists only. wait: see tar().
+
+    objects: what lies on the pictures, which moves with the pixels (see with_annotations()):
+        a JSON file as COCO's; or a folder of Pascal VOC's XML files, of YOLO's text files, or of
+        label images (PNG). A picture has its annotations by its name. A folder may then have its
+        pictures in any folders; the samples are those that the annotations name, in their order,
+        and no picture has a label of its own.
+
+        coco = stoker.open("coco/train2017", objects="coco/annotations/instances_train2017.json")
     """
     fields = _fields_of(image_from, label_from, targets_from)
+    if objects is not None:
+        fields = fields._replace(objects=os.path.abspath(os.fspath(objects)))
     return _opened("open", path, split, label_fn, fields, store, wait)
 
 
@@ -296,6 +309,9 @@ def huggingface(
     image_from: str | None = None,
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
+    objects_from: str | None = None,
+    label_image_from: str | None = None,
+    box_format: str = "xywh",
 ) -> _core.Source:
     """A datasets.Dataset with a column of type Image, in the order of the data set after shuffle(),
     select(), filter() and so on. The encoded images are read where the library `datasets` has them
@@ -308,17 +324,38 @@ def huggingface(
         default label, labels, class, fine_label, cls, else the only ClassLabel.
     targets_from: columns of numbers, or of lists of one shape, for batch.targets: as with_targets()
         takes them, so they are copied.
+    objects_from: a column of the objects on each picture, 'objects' for example, which move with
+        the pixels (see with_annotations()): bbox and category, as fields of lists or a list of
+        objects, and perhaps id, area and iscrowd. Also taken are boxes; label, labels and
+        category_id; ids and bbox_id; is_crowd. Other fields play no part. They are copied. Classes
+        have the names of a ClassLabel, and pictures the numbers of a column image_id.
+    label_image_from: a column of type Image whose PNGs have a class for each pixel.
+    box_format: that of the boxes; 'xywh' is COCO's.
+    With objects or label images, a column of labels is asked for only by label_from.
 
     An image that is stored as a path alone is that file. A pickle holds the pickled data set.
 
     TypeError: an IterableDataset, a DatasetDict, or something else. ValueError: there is no such
-    column, an image or a label is null (with the row), or a label is negative.
+    column, an image or a label is null (with the row), or a label is negative; objects, as in
+    with_annotations().
     """
     fields = _fields_of(image_from, label_from, targets_from)
-    source = _from_dataset(dataset, image_from, label_from, os.getcwd())
-    if not fields.targets:
-        return source
-    return with_targets(source, {name: numbers_of(dataset, name) for name in fields.targets})
+    asked = {"objects_from": objects_from, "label_image_from": label_image_from}
+    carried = {each: _field(each, name) for each, name in asked.items() if name is not None}
+    for each, name in carried.items():
+        check_column(dataset, f"{each} is", name)
+    root = os.getcwd()
+    labels = "none" if carried and label_from is None else label_from
+    source = _from_dataset(dataset, image_from, labels, root)
+    if fields.targets:
+        source = with_targets(source, {name: numbers_of(dataset, name) for name in fields.targets})
+    if objects_from is not None:
+        rows, names = objects_of(dataset, objects_from)
+        source = with_annotations(source, rows, class_names=names, box_format=box_format)
+    if label_image_from is not None:
+        images = _from_dataset(dataset, label_image_from, "none", root)
+        source = _with_label_images(source, images)
+    return source
 
 
 def synthetic(
@@ -379,6 +416,15 @@ def _from_dataset(
         _from_dataset,
         # A transform may be a function that cannot be pickled.
         lambda _: (dataset.with_format(None), image_from, label_from, root),
+    )
+
+
+def _with_label_images(source: _core.Source, images: _core.Source) -> _core.Source:
+    return made(
+        _core.with_label_images(source, images),
+        _with_label_images,
+        lambda _: (source, images),
+        shows=(source,),
     )
 
 

@@ -14,9 +14,9 @@ from stoker._views import check_source
 def with_targets(source: _core.Source, targets: Mapping[str, Any]) -> _core.Source:
     """The same samples with targets besides their labels: probabilities of all classes, several
     labels at once, numbers to predict. They travel with the images: batch.targets has them on the
-    Loader's device, and source[i].targets those of one sample. They stay as they are: stages that
-    crop, mirror or warp the image do not move boxes, keypoints or masks with it, and a Loader warns
-    where a target is named so.
+    Loader's device, and source[i].targets those of one sample. They stay as they are: boxes,
+    keypoints and masks that shall move with the pixels are annotations (with_annotations()), and a
+    Loader warns where a target is named so.
 
         labels = numpy.load("attributes.npy")              # (len(source), 40) float32
         source = stoker.with_targets(source, {"attributes": labels})

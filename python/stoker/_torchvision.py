@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from stoker import _timm_stages, _torchvision_stages
 from stoker import augment as stages
+from stoker._arguments import height_and_width
 from stoker._own_transforms import crops_of_class, filter_of_class
 from stoker._torchvision_stages import (
     Reader,
@@ -29,7 +30,11 @@ from stoker.augment import Augment
 
 # Classes that only run their `transforms` in order; those of torchvision's reference training
 # (presets.py), which many programs have a copy of.
-_PRESETS = ("ClassificationPresetTrain", "ClassificationPresetEval")
+_PRESETS = tuple(
+    f"{kind}Preset{part}"
+    for kind in ("Classification", "Detection", "Segmentation")
+    for part in ("Train", "Eval")
+)
 
 
 class Plan(NamedTuple):
@@ -42,7 +47,7 @@ class Plan(NamedTuple):
     std: tuple[float, ...] | None
 
 
-def from_torchvision(transform: Any) -> Plan:
+def from_torchvision(transform: Any, canvas: int | tuple[int, int] | None = None) -> Plan:
     """Reads transforms of torchvision, of either version, in any order: Compose and Sequential, one
     in another; the transforms of its models' weights; those of its reference training (presets.py).
     Also what timm's create_transform() gives, for training and evaluation. The Loader's pixels are
@@ -61,6 +66,9 @@ def from_torchvision(transform: Any) -> Plan:
     solarisations that do what Pillow does, with the numbers of the module `random`. They are tried,
     here, and not believed by their names.
 
+    canvas: where the transforms give images of several sizes, as those of detection do: the size
+        of the rows on which they lie, at the upper left (stoker.augment.pad_to_size).
+
     ValueError: names a transform or an argument that stoker does not have.
     """
     steps = _flat(transform)
@@ -70,7 +78,13 @@ def from_torchvision(transform: Any) -> Plan:
     reading = _Reading()
     for step in steps:
         reading.take(step)
-    return reading.plan()
+    plan = reading.plan()
+    return plan if canvas is None else _on_canvas(plan, height_and_width("canvas", canvas))
+
+
+def _on_canvas(plan: Plan, size: tuple[int, int]) -> Plan:
+    pad = stages.pad_to_size(size)
+    return plan._replace(augment=pad if plan.augment is None else plan.augment | pad, size=size)
 
 
 def _plan_of_views(step: Any, crops: list[Any]) -> Plan:
@@ -88,6 +102,16 @@ def _plan_of_views(step: Any, crops: list[Any]) -> Plan:
             )
     lists = [plan.augment for plan in plans if plan.augment is not None]
     return first._replace(augment=stages.views(*lists, counts=tuple(map(len, runs))))
+
+
+def _image_type(dtype: Any, tensor: str) -> Any:
+    """Returns the type of images, where version 2 has one for each kind of tensors; `tensor`: the
+    transform that made them."""
+    if not isinstance(dtype, dict):
+        return dtype
+    names = {getattr(key, "__name__", key): value for key, value in dtype.items()}
+    kind = "Image" if tensor == "ToImage" else "Tensor"
+    return names.get(kind, names.get("others"))
 
 
 class _Reading:
@@ -152,7 +176,7 @@ class _Reading:
         self._is_float = is_float
 
     def convert(self, step: Any) -> None:
-        wanted = str(step.dtype)
+        wanted = str(_image_type(step.dtype, self._tensor))
         scaled = type(step).__name__ == "ConvertImageDtype" or step.scale
         stays = wanted == "torch.uint8" and not self._is_float
         if not stays and (wanted != "torch.float32" or not scaled):
@@ -274,6 +298,7 @@ _PIXELS = {
     ("torchvision", "RandomApply"): only(_random_apply),
     ("torchvision", "RandomChoice"): only(_random_choice),
     ("torchvision", "RandomOrder"): only(_random_order),
+    **_of("transforms", _torchvision_stages.REFERENCES),
     **_of("timm", _timm_stages.PIXELS),
 }
 _CROPS = _of("torchvision", _torchvision_stages.CROPS)
@@ -304,7 +329,13 @@ _VALUES: dict[tuple[str, str], Callable[[_Reading, Any], None]] = {
 }
 _EXACT_ON_TENSORS = [
     ("torchvision", name)
-    for name in ("RandomHorizontalFlip", "RandomVerticalFlip", "Identity", "RGB")
+    for name in (
+        "RandomHorizontalFlip",
+        "RandomVerticalFlip",
+        "Identity",
+        "RGB",
+        *_torchvision_stages.OBJECTS,
+    )
 ]
 
 

@@ -62,8 +62,28 @@ def size_of(size: Any) -> Any:
     return height if height == width else (height, width)
 
 
-def colour_of(step: Any) -> Any:
+def _fill_of(step: Any) -> Any:
+    """Returns the fill of PIL images, where version 2 has one for each type."""
     fill = step.fill
+    if not isinstance(fill, dict):
+        return fill
+    names = {getattr(key, "__name__", key): value for key, value in fill.items()}
+    labels = names.get("Mask", names.get("others", 0))
+    if labels not in (None, 0, 255):
+        raise ValueError(
+            f"{step!r}: a Mask is filled with {labels!r}; label images are filled with the "
+            "ignore_label of stoker.Annotations (255), and masks of objects with 0"
+        )
+    of_pil = [value for key, value in fill.items() if _is_pil(key)]
+    return of_pil[0] if of_pil else names.get("others", 0)
+
+
+def _is_pil(kind: Any) -> bool:
+    return str(getattr(kind, "__module__", "")).startswith("PIL.")
+
+
+def colour_of(step: Any) -> Any:
+    fill = _fill_of(step)
     if fill is None:
         return 0
     values = list(fill) if isinstance(fill, (list, tuple)) else [fill]
@@ -189,6 +209,31 @@ def _span_of_range(values: Any) -> Any:
     return values if isinstance(values, (int, float)) else (float(values[0]), float(values[-1]))
 
 
+def _shortest_size(step: Any) -> Augment:
+    return stages.random_shortest_size(tuple(step.min_size), step.max_size or 0, filter_of(step))
+
+
+def _scale_jitter(step: Any) -> Augment:
+    width, height = map(int, step.target_size)  # torchvision divides them by these sides
+    return stages.scale_jitter((height, width), tuple(step.scale_range), filter_of(step))
+
+
+def _iou_crop(step: Any) -> Augment:
+    return stages.random_iou_crop(
+        step.min_scale,
+        step.max_scale,
+        step.min_aspect_ratio,
+        step.max_aspect_ratio,
+        tuple(step.options),
+        step.trials,
+    )
+
+
+def _photometric_distort(step: Any) -> Augment:
+    spans = (step.brightness, step.contrast, step.hue, step.saturation)
+    return stages.random_photometric_distort(*map(tuple, spans), step.p)
+
+
 def _policy_options(step: Any) -> dict[str, Any]:
     return {"interpolation": filter_of(step, INTERPOLATIONS), "fill": colour_of(step)}
 
@@ -217,6 +262,22 @@ def _aug_mix(step: Any) -> Augment:
     )
 
 
+def _keeps_format(step: Any) -> list[Augment]:
+    """A Loader's boxes are of one format, which stoker.Annotations says."""
+    form = getattr(step.format, "value", step.format)
+    if form != "XYXY":
+        raise ValueError(f"{step!r}: give the Loader annotations=Annotations(box_format=)")
+    return []
+
+
+# Transforms of boxes alone.
+OBJECTS: dict[str, Reader] = {
+    "ClampBoundingBoxes": only(lambda step: stages.clamp_boxes()),
+    "SanitizeBoundingBoxes": only(
+        lambda step: stages.sanitize_boxes(float(step.min_size), float(step.min_area))
+    ),
+    "ConvertBoundingBoxFormat": _keeps_format,
+}
 # Transforms of pixels.
 PIXELS: dict[str, Reader] = {
     "RandomResizedCrop": only(_random_resized_crop),
@@ -243,8 +304,27 @@ PIXELS: dict[str, Reader] = {
     "RandAugment": only(_random_augment),
     "TrivialAugmentWide": only(_trivial_augment),
     "AugMix": only(_aug_mix),
+    "RandomShortestSize": only(_shortest_size),
+    "ScaleJitter": only(_scale_jitter),
+    "RandomResize": only(
+        lambda step: stages.random_resize(step.min_size, step.max_size, filter_of(step))
+    ),
+    "RandomZoomOut": only(
+        lambda step: stages.random_zoom_out(colour_of(step), tuple(step.side_range), step.p)
+    ),
+    "RandomIoUCrop": only(_iou_crop),
+    "RandomPhotometricDistort": only(_photometric_distort),
+    **OBJECTS,
     "Identity": lambda step: [],
     "RGB": lambda step: [],  # a Loader's images have three channels anyway
+}
+# Transforms of its references (transforms.py), which its presets of version 2 have, too.
+REFERENCES: dict[str, Reader] = {
+    "FixedSizeCrop": only(
+        lambda step: stages.fixed_size_crop(
+            (step.crop_height, step.crop_width), colour_of(step), step.padding_mode
+        )
+    ),
 }
 # Transforms that make several rows of one image.
 CROPS: dict[str, Reader] = {

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 import stoker
-from stoker._adapter import Adapter, Form, with_one_view
+from stoker._adapter import Adapter, Form, carried_arrays, with_one_view
 
 __all__ = ["Batch", "BatchWithTargets", "Loader"]
 
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
 
 
 class BatchWithTargets(NamedTuple):
-    """The same of a source with targets besides its labels."""
+    """The same of a source with targets besides its labels, or with annotations."""
 
     images: jax.Array
     labels: jax.Array
@@ -52,6 +52,9 @@ else:
 class Loader(Adapter[Item]):
     """Yields an epoch in every loop: a Batch each, or a BatchWithTargets if the source has targets
     (stoker.with_targets()), which type checkers are told by `train: Loader[BatchWithTargets] = `.
+    So it does if the source has annotations (stoker.open(objects=), stoker.with_annotations()):
+    the targets are the padded arrays that stoker.Annotations lists then, of one shape in every
+    step.
 
     batch_size: rows of all devices and processes together; must be a multiple of the devices.
     sharding: of an array's first axis; default: jax.sharding.NamedSharding over all devices.
@@ -59,7 +62,8 @@ class Loader(Adapter[Item]):
     options: those of stoker.Loader except device, copy, rank and world; rank and world are JAX's
         process index and count. By default float32 from 0 to 1, NHWC.
 
-    The arrays may be kept forever. ValueError: batch_size does not fit the devices.
+    The arrays may be kept forever. ValueError: batch_size does not fit the devices; annotations
+    that are packed.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class Loader(Adapter[Item]):
             raise ValueError(f"batch_size is {batch_size}, must be a multiple of {shares} devices")
         self.sharding = sharding
         self.batch_size = batch_size
+        carried_arrays(source, options.get("annotations"))  # none of them is packed
         self._form = Form(partial(_spread, sharding), on_batch)
         self.loader = with_one_view(
             stoker.Loader(

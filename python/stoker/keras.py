@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import keras
 import numpy as np
 
-from stoker._adapter import Form, with_one_view
+from stoker._adapter import Form, carried_arrays, with_one_view
 from stoker._batch import Batch
 from stoker._blend import Blend
 from stoker._core import Source
@@ -44,12 +44,17 @@ class Dataset(keras.utils.PyDataset, Generic[Item]):  # type: ignore[misc]
     target: what to learn in place of the labels: the name of one of the source's targets
         (stoker.with_targets()), or a sequence of names for a model with several outputs, which gets
         a dict.
+        If the source has annotations (stoker.open(objects=), stoker.with_annotations()), targets
+        is by default a dict of the padded arrays that stoker.Annotations lists, or the label images
+        if there is nothing else; target= chooses from them, too.
     augment: with stoker.augment.mix() the labels are a dict of label, mix_label and mix_weight, of
         which on_batch can make soft labels.
     on_batch: as in stoker.Loader, a function of such a tuple, whose result Keras gets.
     options: those of stoker.Loader except device and copy. By default float32 from 0 to 1 in the
     layout of keras.config.image_data_format(). `epoch` is the next epoch: set it to fit's
     initial_epoch to continue an earlier run. Use a Dataset in only one fit() at a time.
+
+    ValueError: there is no such target; annotations that are packed.
     """
 
     def __init__(
@@ -65,7 +70,10 @@ class Dataset(keras.utils.PyDataset, Generic[Item]):  # type: ignore[misc]
         is_last = keras.config.image_data_format() == "channels_last"
         given = {"dtype": "float32", "layout": "NHWC" if is_last else "NCHW", **options}
         wanted = target if target is None or isinstance(target, str) else tuple(target)
-        self._form = Form(partial(_arrays, wanted), on_batch)
+        carried = carried_arrays(source, options.get("annotations"))
+        usual = "label_image" if carried == ["label_image", "picture_box"] else tuple(carried)
+        chosen = usual or None if wanted is None else wanted
+        self._form = Form(partial(_arrays, chosen), on_batch)
         self.loader = with_one_view(
             Loader(
                 source,
@@ -75,7 +83,7 @@ class Dataset(keras.utils.PyDataset, Generic[Item]):  # type: ignore[misc]
                 **given,
             )
         )
-        _check_target(wanted, self.loader.source)
+        _check_target(wanted, self.loader.source, carried)
         self.epoch = 0
         self._given = 0  # batches since on_epoch_begin()
         self._batches: Iterator[Any] | None = None
@@ -131,9 +139,11 @@ def _arrays(target: str | tuple[str, ...] | None, batch: Batch) -> tuple[np.ndar
 _OF_MIXING = ("mix_label", "mix_weight")
 
 
-def _check_target(target: str | tuple[str, ...] | None, source: Source) -> None:
-    """ValueError: a name that is no target of the source."""
+def _check_target(
+    target: str | tuple[str, ...] | None, source: Source, carried: list[str]
+) -> None:
+    """ValueError: a name that is neither a target of the source nor carried."""
     for name in (target,) if isinstance(target, str) else target or ():
-        if name not in source.targets:
-            there = ", ".join(map(repr, source.targets)) or "none"
+        if name not in source.targets and name not in carried:
+            there = ", ".join(map(repr, [*source.targets, *carried])) or "none"
             raise ValueError(f"target is {name!r}; the targets of the source are {there}")

@@ -37,6 +37,7 @@ from stoker._image_folder import ImageFolder, is_torchvisions, of_torchvisions, 
 from stoker._loader import Loader
 from stoker._options import DrawnSeed
 from stoker._orders import Order, listed, weighted
+from stoker._torch_targets import convert_for
 from stoker._torchvision import Plan, from_torchvision
 from stoker._views import subset
 
@@ -61,6 +62,18 @@ class DataLoader(Adapter[Item]):
     for each view. Only rows that count are included: an epoch's last batch may be smaller, and a
     damaged file's row is left out. The tensors may be kept for any time on the host; on a GPU the
     last `leases` (3) batches.
+
+    If the source has annotations (stoker.open(objects=), stoker.with_annotations()), it yields
+    (images, targets) as `targets` says:
+        'lists': what torchvision's detection models take: images is a list of tensors (3, height,
+            width) without the padding to the right and below; targets a list of dicts of tensors:
+            boxes, labels, area, iscrowd, masks, keypoints, with a row for each object; image_id,
+            label_image. All are views of the batch's memory.
+        'padded': images as they are, and a dict of tensors by name, of stoker.Annotations' shapes.
+        'packed': the same with the objects of all rows one behind the other, and 'offsets': those
+            of row r are offsets[r] to offsets[r + 1]. Needs annotations=Annotations(packed=True).
+    By default 'lists'; of label images alone (images, label_images), int64 (rows, height, width).
+    tv_tensors=True: boxes, masks and keypoints are torchvision's tv_tensors.
 
     To type checkers an item is (Tensor, Tensor), or what on_batch returns; where there is more in
     it, say so: `train: DataLoader[tuple[Tensor, Tensor, dict[str, Tensor]]] = DataLoader(...)`.
@@ -138,6 +151,8 @@ class DataLoader(Adapter[Item]):
         in_order: bool = True,
         device: str | torch.device = "cpu",
         seed: int | None = None,
+        targets: str | None = None,
+        tv_tensors: bool = False,
         on_batch: Callable[[Any], Item] | None = None,
         **options: Any,
     ):
@@ -186,7 +201,8 @@ class DataLoader(Adapter[Item]):
             given["seed"] = _of_this_rank(given["seed"], sampler)
         if type(sampler) is SubsetRandomSampler:
             source = subset(source, sampler.indices)
-        self._form = _Form(_tensors, on_batch)
+        convert = convert_for(source, targets, tv_tensors, options.get("annotations"))
+        self._form = _Form(convert or _tensors, on_batch)
         self._device = _name(device)
         self.loader = Loader(
             source,

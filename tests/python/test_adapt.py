@@ -65,6 +65,17 @@ def main_worker(traindir, valdir, device):
     d = torch.utils.data.DataLoader(val_dataset, sampler=b)
     return c, d, torch.utils.data.DataLoader(rest_of(val_dataset))
 """
+OBJECTS = """\
+import torch
+import utils
+
+def main(args, device):
+    dataset, dataset_test = make(args)
+    data_loader = torch.utils.data.DataLoader(
+        dataset, batch_sampler=batches(dataset), collate_fn=utils.collate_fn
+    )
+    return data_loader, torch.utils.data.DataLoader(dataset_test, batch_size=1)
+"""
 
 
 def adapt(clone: Path) -> subprocess.CompletedProcess:
@@ -97,6 +108,29 @@ def test_an_imagenet_example(tmp_path):
     assert "DistributedSampler(val_dataset, shuffle=False)\n" in text
     assert "d = DataLoader(val_dataset, sampler=b, device=device)" in text
     assert "return c, d, torch.utils.data.DataLoader(rest_of(val_dataset))" in text
+
+
+@pytest.mark.parametrize("kind", ["detection", "segmentation"])
+def test_a_training_with_objects(tmp_path, kind):
+    script = write(tmp_path, f"references/{kind}/train.py", OBJECTS)
+    assert adapt(tmp_path).returncode == 0
+    text = script.read_text(encoding="utf-8")
+    assert f"import utils\nfrom reference_{kind} import training_loader\n" in text
+    assert "data_loader = training_loader(\n        dataset, batch_sampler" in text
+    assert "collate_fn=utils.collate_fn, args=args, device=device\n" in text
+    assert "torch.utils.data.DataLoader(dataset_test, batch_size=1)\n" in text
+    beside = f"reference_{kind}.py"
+    assert script.with_name(beside).read_bytes() == ADAPT.with_name(beside).read_bytes()
+    done = adapt(tmp_path)
+    assert done.returncode == 1 and "train.py:3: it has stoker in it already" in done.stderr
+
+
+def test_all_scripts_of_a_clone_or_none(tmp_path):
+    classifier = write(tmp_path, "references/classification/train.py", REFERENCE)
+    moved = OBJECTS.replace("dataset, batch", "other, batch")
+    write(tmp_path, "references/detection/train.py", moved)
+    assert adapt(tmp_path).returncode == 1
+    assert classifier.read_text(encoding="utf-8") == REFERENCE
 
 
 @pytest.mark.parametrize(

@@ -29,18 +29,22 @@ aug_mix(severity=3, mixture_width=3, chain_depth=-1, alpha=1, all_ops=True,
 auto_augment(policy='imagenet', interpolation='nearest', fill=0, p=1)
 autocontrast(p=1)
 center_crop(size=None, fill=0, mode='constant')
+clamp_boxes()
 color_jitter(brightness=0, contrast=0, saturation=0, hue=0, p=1)
 corner_crop(corner, size=None)
 cutout(size, value=127, p=1)
 equalize(p=1)
 five_crop(size=None)
+fixed_size_crop(size=None, fill=0, mode='constant')
 flip(alternating=False, p=0.5)
 gaussian_blur(kernel_size, sigma=(0.1, 2), p=1)
 grayscale(p=1)
 invert(p=1)
+letterbox(size=None, fill=114, filter='bilinear')
 mix(mixup=0, cutmix=0, p=1, switch_p=0.5, per_batch=False)
-operation(path, p=1)
+operation(path, p=1, moves=True)
 pad(padding, fill=0, mode='constant')
+pad_to_size(size=None, fill=0)
 perspective(distortion_scale=0.5, interpolation='bilinear', fill=0, p=1)
 pillow_blur(radius=(0.1, 2), p=1)
 posterize(bits, p=1)
@@ -51,14 +55,23 @@ random_choice(*stages, weights=None, p=1)
 random_crop(size=None, padding=0, mode='constant', fill=0, pad_if_needed=False)
 random_erasing(p=0.5, scale=(0.02, 0.33), ratio=(0.3, 3.3), value=0, noise=False, mean=(0.485,
     0.456, 0.406), std=(0.229, 0.224, 0.225))
+random_iou_crop(min_scale=0.3, max_scale=1, min_aspect_ratio=0.5, max_aspect_ratio=2,
+    sampler_options=(0, 0.1, 0.3, 0.5, 0.7, 0.9, 1), trials=40)
 random_order(stages, p=1)
+random_photometric_distort(brightness=(0.875, 1.125), contrast=(0.5, 1.5), hue=(-0.05,
+    0.05), saturation=(0.5, 1.5), p=0.5)
+random_resize(min_size, max_size, filter='bilinear')
 random_resized_crop(size=None, scale=(0.08, 1), ratio=(0.75, 1.3333333333333333),
     filter='bilinear')
+random_shortest_size(min_size, max_size=0, filter='bilinear')
+random_zoom_out(fill=0, side_range=(1, 4), p=0.5)
 resize(size=None, filter='bilinear', max_size=0)
 resize_center_crop(short=0, size=None, filter='bilinear')
 resize_keep_ratio(size=None, longest=0, filter='bilinear', scale_p=0, scale=(0.85, 1.05),
     scale_area=False, aspect_p=0, aspect=(0.9, 1.11))
 rotate(degrees, interpolation='nearest', expand=False, center=None, fill=0, p=1)
+sanitize_boxes(min_size=1, min_area=1)
+scale_jitter(target_size=None, scale_range=(0.1, 2), filter='bilinear')
 sharpness(factor, p=1)
 solarize(threshold, p=1)
 ten_crop(size=None, vertical_flip=False)
@@ -182,6 +195,9 @@ LISTS = (
     "center_crop((30, 50), mode='reflect')",
     "trim_border(9) | timm_auto_augment('3a') | timm_auto_augment('rand-m9-mstd101-inc1', "
     "'nearest', (5, 6, 7)) | random_crop((60, 90), mode='reflect', pad_if_needed=True)",
+    "random_zoom_out(7) | clamp_boxes | scale_jitter(40) | fixed_size_crop(40, 9) | sanitize_boxes",
+    "random_shortest_size((20, 30), 50) | invert | pad_to_size(50)",
+    "random_resize(10, 20) | letterbox(40) | flip",
     "pad((3, 5, 7, 9), mode='symmetric') | random_crop(30, 4, 'reflect', pad_if_needed=True)",
 )
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import jpeg, picture
+from PIL import Image
 
 import stoker
 
@@ -239,3 +242,126 @@ def test_no_image_is_copied(dataset, tmp_path: Path):
     source = stoker.huggingface(loaded, image_from="image")
     assert len(source) == 64
     assert private() - before < 16 << 10  # KiB
+
+
+def objects(number: int) -> list[dict]:
+    return [
+        {"bbox": [place, 2.5, 10 + number % 9, 7], "category": place % 2, "id": 9 * number + place}
+        for place in range(number % 4)
+    ]
+
+
+CATEGORIES = ["coverall", "mask"]
+OF_ONE = {
+    "bbox": datasets.Sequence(datasets.Value("float32"), length=4),
+    "category": datasets.ClassLabel(names=CATEGORIES),
+    "id": datasets.Value("int64"),
+}
+
+
+def with_objects(dataset, as_lists: bool):
+    """Objects as fields of lists, as most data sets have them, or as a list of objects."""
+    rows = [objects(number) for number in range(len(dataset))]
+    kind = datasets.Sequence(OF_ONE) if as_lists else [OF_ONE]
+    if as_lists:
+        rows = [{field: [each[field] for each in row] for field in OF_ONE} for row in rows]
+    features = datasets.Features({"objects": kind})
+    added = datasets.Dataset.from_dict({"objects": rows}, features=features)
+    return datasets.concatenate_datasets([dataset, added], axis=1)
+
+
+@pytest.mark.parametrize("as_lists", [True, False], ids=["lists", "objects"])
+def test_objects(as_lists, dataset):
+    whole = with_objects(dataset, as_lists)
+    for changed in (whole, whole.shuffle(seed=4), whole.select([23, 0, 5, 5])):
+        source = stoker.huggingface(changed, objects_from="objects")
+        assert source.annotations["class_names"] == CATEGORIES
+        plain = stoker.huggingface(changed, label_from="none")
+        expected = stoker.with_annotations(
+            plain,
+            [
+                {
+                    "boxes": [each["bbox"] for each in row],
+                    "labels": [each["category"] for each in row],
+                    "ids": [each["id"] for each in row],
+                }
+                for row in (objects(IMAGES.index(sample.data)) for sample in plain)
+            ],
+            class_names=CATEGORIES,
+            box_format="xywh",
+        )
+        for each in (source, pickle.loads(pickle.dumps(source))):
+            assert each.fingerprint == expected.fingerprint
+            assert [s.annotations for s in each] == [s.annotations for s in expected]
+            assert [s.data for s in each] == [s.data for s in expected]
+    options = {"box_format": "xyxy", "label_from": "label"}
+    source = stoker.huggingface(whole, objects_from="objects", **options)
+    assert source[1].annotations["boxes"] == [[0, 2.5, 11, 7]] and source.labels() == LABELS
+    assert stoker.huggingface(whole).annotations == {}
+    names = [f"{i}.jpg" for i in range(24)]
+    for numbers, wanted in ((list(range(50, 74)), [73, 51, 50]), (names, [0, 1, 2])):
+        numbered = whole.add_column("image_id", numbers).select([23, 1, 0])
+        source = stoker.huggingface(numbered, objects_from="objects")
+        assert [sample.annotations["image_id"] for sample in source] == wanted
+
+
+def test_objects_that_do_not_fit(dataset):
+    whole = with_objects(dataset, as_lists=False)
+    with pytest.raises(ValueError, match="^objects_from is 'object'; the columns are x"):
+        stoker.huggingface(whole, objects_from="object")
+    with pytest.raises(ValueError, match="column 'label' is of type ClassLabel.* must be objects"):
+        stoker.huggingface(whole, objects_from="label")
+    with pytest.raises(TypeError, match="objects_from is 3, must be a text"):
+        stoker.huggingface(whole, objects_from=3)
+
+    def refused(rows, message):
+        added = dataset.select(range(len(rows))).add_column("things", rows)
+        with pytest.raises((ValueError, TypeError), match=message):
+            stoker.huggingface(added, objects_from="things")
+
+    good = {"bbox": [1, 2, 3, 4], "category": 0}
+    refused([[{"box": [1, 2, 3, 4]}]], "'things' has the fields box, must have one of bbox, boxes")
+    refused([[{"bbox": [1, 2, 3, 4]}]], "has the fields bbox, must have one of category, label, ")
+    refused([[good], None], "annotations of '#1': NoneType, must be a dict")
+    refused([[good], [good, None]], "annotations of '#1': list, must be a dict")
+    refused([[good], [good, {**good, "bbox": [1, 2, 3]}]], "'#1': object 1: boxes has 3 numbers")
+    refused([[good], [good, {**good, "category": None}]], "'#1': object 1: ")
+    refused([[good], [good, {**good, "bbox": [1, 2, -3, 4]}]], "#1: object 1 .*: the box has a neg")
+
+
+def test_label_images(dataset):
+    def plane(number: int) -> np.ndarray:
+        return np.random.default_rng(number).integers(0, 20, (30, 40)).astype(np.uint8)
+
+    def png(number: int) -> bytes:
+        out = io.BytesIO()
+        Image.fromarray(plane(number)).save(out, "PNG")
+        return out.getvalue()
+
+    files = [{"bytes": png(number), "path": None} for number in range(24)]
+    files[7]["bytes"] = b"no PNG"
+    whole = with_objects(dataset, as_lists=True).add_column("annotation", files)
+    whole = whole.cast_column("annotation", datasets.Image()).rename_column("x", "image")
+    whole = whole.shuffle(seed=2)
+    source = stoker.huggingface(whole, objects_from="objects", label_image_from="annotation")
+    assert source.annotations["label_image"] and source.annotations["objects"]
+    alone = stoker.huggingface(whole, label_image_from="annotation")
+    assert not alone.annotations["objects"] and alone.fingerprint != source.fingerprint
+    for each in (source, alone, pickle.loads(pickle.dumps(source))):
+        loader = stoker.Loader(
+            each, batch_size=24, size=(30, 40), max_bad=1,
+            augment="resize((30, 40)) | vertical_flip(1)",
+        )  # fmt: skip
+        (batch,) = loader
+        assert batch.valid == 23
+        labels = np.asarray(batch.targets["label_image"])
+        ids = np.asarray(batch.ids)
+        for row in batch.counted_rows:
+            number = IMAGES.index(source[int(ids[row])].data)
+            np.testing.assert_array_equal(labels[row], plane(number)[::-1])
+            if each is not alone:
+                assert batch.object_counts[row] == number % 4
+    with pytest.raises(ValueError, match="^label_image_from is 'y'; the columns are image"):
+        stoker.huggingface(whole, label_image_from="y")
+    with pytest.raises(ValueError, match="column of images is of type int64, must be binary"):
+        stoker.huggingface(whole, label_image_from="label")

@@ -47,6 +47,27 @@ PROGRAM = """
         rows = np.asarray(targets["numbers"]).astype(int)
         assert [source.label(i) for i in rows] == np.asarray(labels).tolist()
 
+    one = dict(boxes=[1, 2, 9, 8], labels=4, masks=[[1, 2, 9, 2, 9, 8]])
+    objects = [{name: [value] * (i % 3) for name, value in one.items()} for i in range(100)]
+    carried = stoker.with_annotations(source, objects)
+    room = stoker.Annotations(max_objects=2, masks="bytes")
+    with_objects = Loader(carried, annotations=room, augment="random_crop(12) | flip", **options)
+    plain = stoker.Loader(
+        carried, annotations=room, augment="random_crop(12) | flip", copy=True, **options
+    )
+    for (_, labels, weights, targets), expected in zip(with_objects, plain, strict=True):
+        assert targets["boxes"].addressable_shards[1].data.shape == (10, 2, 4)
+        assert targets.keys() == expected.targets.keys()
+        for name, values in expected.targets.items():
+            np.testing.assert_array_equal(np.asarray(targets[name]), np.asarray(values))
+        assert targets["object_count"].tolist() == expected.object_counts
+    try:
+        Loader(carried, annotations=stoker.Annotations(packed=True), **options)
+    except ValueError as error:
+        assert "packed arrays cannot be cut by rows" in str(error)
+    else:
+        raise AssertionError
+
     ahead = Loader(source, on_batch=lambda batch: (batch.images.mean((1, 2, 3)), batch), **options)
     for (means, batch), expected in zip(ahead, kept, strict=True):
         np.testing.assert_array_equal(np.asarray(batch.images), np.asarray(expected.images))

@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 import pytest
+from PIL import Image
 
 for backend in ("tensorflow", "jax", "torch"):  # by default Keras takes only the first
     if importlib.util.find_spec(backend):
@@ -114,3 +115,59 @@ def test_mixed_rows_as_soft_labels_made_ahead(source):
     made.compile("adam", loss=keras.losses.CategoricalCrossentropy(from_logits=True))
     assert np.isfinite(made.fit(data, epochs=2, verbose=0).history["loss"]).all()
     assert data.epoch == 2
+
+
+def with_objects(source):
+    """Sample i has i % 3 objects."""
+    one = {"boxes": [1, 2, 9, 8], "labels": 4, "masks": [[1, 2, 9, 2, 9, 8]]}
+    rows = [{name: [value] * (i % 3) for name, value in one.items()} for i in range(len(source))]
+    return stoker.with_annotations(source, rows)
+
+
+def test_annotations_as_padded_arrays(source):
+    carried = with_objects(source)
+    room = stoker.Annotations(max_objects=2, masks="bytes")
+    options = dict(batch_size=40, seed=3, workers=1, annotations=room, augment="random_crop(12)")
+    data = Dataset(carried, **options)
+    data.on_epoch_begin()
+    for i, batch in enumerate(stoker.Loader(carried, copy=True, **options)):
+        images, targets = data[i]
+        assert targets.keys() == batch.targets.keys() and len(images) == batch.valid
+        for name, values in batch.targets.items():
+            np.testing.assert_array_equal(targets[name], np.asarray(values)[: batch.valid])
+        assert targets["boxes"].shape == (batch.valid, 2, 4)
+        assert targets["labels"][0].tolist().count(-1) == 2 - batch.object_counts[0]
+
+    chosen = Dataset(carried, target=["object_count", "masks"], **options)
+    chosen.on_epoch_begin()
+    images, targets = chosen[0]
+    assert list(targets) == ["object_count", "masks"] and targets["masks"].shape == (40, 2, 12, 12)
+    with pytest.raises(ValueError, match="target is 'keypoints'; the targets of .* are 'boxes', "):
+        Dataset(carried, target="keypoints", **options)
+    with pytest.raises(ValueError, match="packed arrays cannot be cut by rows"):
+        Dataset(carried, annotations=stoker.Annotations(packed=True))
+
+    count = Dataset(carried, batch_size=40, target="object_count", workers=1)
+    fitted = keras.Sequential(
+        [keras.Input((16, 16, 3)), keras.layers.Flatten(), keras.layers.Dense(3)]
+    )
+    fitted.compile("adam", loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    assert np.isfinite(fitted.fit(count, epochs=1, verbose=0).history["loss"][0])
+
+
+def test_label_images_alone(source, tmp_path):
+    rows = []
+    for i in range(len(source)):
+        rows.append({"label_image": tmp_path / f"{i}.png"})
+        Image.fromarray(np.full((16, 16), i % 4, np.uint8)).save(rows[-1]["label_image"])
+    data = Dataset(stoker.with_annotations(source, rows), batch_size=40, shuffle=False, workers=1)
+    data.on_epoch_begin()
+    given = np.concatenate([data[i][1] for i in range(len(data))])
+    assert given.shape == (100, 16, 16)
+    assert (given == (np.arange(100) % 4)[:, None, None]).all()
+    fitted = keras.Sequential([keras.Input((16, 16, 3)), keras.layers.Conv2D(4, 1)])
+    fitted.compile(
+        "adam",
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=255),
+    )
+    assert np.isfinite(fitted.fit(data, epochs=1, verbose=0).history["loss"][0])

@@ -18,6 +18,7 @@ import stoker.torch as stoker_torch  # noqa: E402
     ("stages", "most"),
     [
         ("color_jitter(0.4, 0.4, 0.4, 0.5) | random_resized_crop(40)", 0),
+        ("random_photometric_distort | random_resize(20, 40) | fixed_size_crop(32)", 0),
         # torchvision's kernel depends on the processor: a sum at half a byte may round either way.
         ("resize_center_crop(48, 40) | gaussian_blur((5, 7), sigma=(0.5, 2))", 1),
     ],
