@@ -84,7 +84,7 @@ void write_box(BoxFormat format, const std::array<double, 4>& xyxy, float* out) 
 void write_corners(BoxFormat format, const std::array<double, 8>& corners, float* out) {
   if (format == BoxFormat::xyxyxyxy) return write_floats(corners, out);
   const auto [x1, y1, x2, y2, x3, y3, x4, y4] = corners;
-  const double width = std::hypot(x2 - x1, y2 - y1), height = std::hypot(x3 - x2, y3 - y2);
+  const double width = length_of(x2 - x1, y2 - y1), height = length_of(x3 - x2, y3 - y2);
   const double angle = std::atan2(y1 - y2, x2 - x1) / kDegree;
   const bool is_centre = format == BoxFormat::cxcywhr;
   write_floats(std::array<double, 5>{is_centre ? (x1 + x3) / 2 : x1, is_centre ? (y1 + y3) / 2 : y1,

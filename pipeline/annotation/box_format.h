@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -18,6 +19,10 @@ enum class BoxFormat : uint8_t {
   xywhr,
   cxcywhr,
 };
+
+// The length of a side. (hypot() has a version of its own in glibc 2.35, which wheels for 2.34 may
+// not need.)
+inline double length_of(double x, double y) { return std::sqrt(x * x + y * y); }
 
 int box_numbers(BoxFormat format);
 bool is_rotated(BoxFormat format);

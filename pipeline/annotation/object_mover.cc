@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pipeline/annotation/box_format.h"
 #include "pipeline/annotation/point_map.h"
 #include "pipeline/annotation/rotated_boxes.h"
 
@@ -77,7 +78,7 @@ struct BoxRule {
   }
   bool takes(const RotatedBox& box) const {
     const auto [x1, y1, x2, y2, x3, y3, x4, y4] = box;
-    return takes_sides(std::hypot(x2 - x1, y2 - y1), std::hypot(x3 - x2, y3 - y2)) &&
+    return takes_sides(length_of(x2 - x1, y2 - y1), length_of(x3 - x2, y3 - y2)) &&
            reaches_in(upright_box(box));
   }
   bool reaches_in(const std::array<double, 4>& box) const {

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numbers>
 
+#include "pipeline/annotation/box_format.h"
+
 namespace stoker {
 namespace {
 
@@ -116,7 +118,7 @@ RotatedBox without_infinity(const RotatedBox& box) {
 
 RotatedBox rectangle_of(const RotatedBox& moved) {
   const auto [x1, y1, x2, y2, x3, y3, x4, y4] = moved;
-  const double upper = std::hypot(x2 - x1, y2 - y1), left = std::hypot(x4 - x1, y4 - y1);
+  const double upper = length_of(x2 - x1, y2 - y1), left = length_of(x4 - x1, y4 - y1);
   // Angles of the upper and the left side, and the one between them.
   const double upper_angle = std::atan2(y1 - y2, x2 - x1),
                left_angle = std::atan2(y1 - y4, x4 - x1);
