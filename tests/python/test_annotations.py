@@ -87,8 +87,7 @@ STAGES = [
 @pytest.mark.parametrize("stages", STAGES)
 def test_objects_move_as_torchvision_moves_them(annotated: Any, stages: str) -> None:
     torch = pytest.importorskip("torch")
-    pytest.importorskip("torchvision")
-    from torchvision import tv_tensors
+    tv_tensors = pytest.importorskip("torchvision.tv_tensors")
     from torchvision.transforms.v2 import functional
 
     from stoker._drawn_steps import _steps
@@ -205,8 +204,7 @@ def test_torch_yields_what_detection_models_take(annotated: Any) -> None:
 
 
 def test_tv_tensors_on_request(annotated: Any) -> None:
-    pytest.importorskip("torchvision")
-    from torchvision import tv_tensors
+    tv_tensors = pytest.importorskip("torchvision.tv_tensors")
 
     from stoker.torch import DataLoader
 
@@ -364,8 +362,7 @@ def test_open_reads_objects_of_a_folder_and_of_shards(tmp_path: Path) -> None:
 
 def test_transforms_of_detection_and_segmentation_are_read() -> None:
     torch = pytest.importorskip("torch")
-    pytest.importorskip("torchvision")
-    from torchvision import tv_tensors
+    tv_tensors = pytest.importorskip("torchvision.tv_tensors")
     from torchvision.transforms import v2
 
     from stoker.torch import from_torchvision
