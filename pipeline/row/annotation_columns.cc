@@ -183,15 +183,19 @@ DecodeStatus AnnotationColumns::write(AnnotationScratch& scratch, Draws& draws,
   for (size_t place = 0; place < scratch.kept.size(); ++place) {
     write_object(moved, static_cast<size_t>(scratch.kept[place]), place, outs);
   }
-  note.objects = static_cast<int32_t>(scratch.kept.size());
+  const auto count = static_cast<int32_t>(scratch.kept.size());
   if (info_.objects) {
-    put<int32_t>(place_of(AnnotationField::object_count, outs), 0, {note.objects});
+    put<int32_t>(place_of(AnnotationField::object_count, outs), 0, {count});
     put<int64_t>(place_of(AnnotationField::image_id, outs), 0, {scratch.annotations.picture_id});
   }
-  const Box box = note.picture = picture_box_of(draws);
+  const Box box = picture_box_of(draws);
   put<int32_t>(place_of(AnnotationField::picture_box, outs), 0,
                {box.x, box.y, box.x + box.width, box.y + box.height});
-  return write_masks(scratch, draws, outs);
+  const DecodeStatus masked = write_masks(scratch, draws, outs);
+  if (!masked.ok()) return masked;  // the note stays that of a row without a picture
+  note.objects = count;
+  note.picture = box;
+  return {};
 }
 
 DecodeStatus AnnotationColumns::choose_objects(std::span<const AnnotatedObject> moved,

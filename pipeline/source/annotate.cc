@@ -195,8 +195,13 @@ std::unique_ptr<Source> annotate_folder(const std::string& folder, const SourceO
       std::shared_ptr<const Source>(make_listed_source(std::move(listed))), std::move(annotations));
 }
 
-std::unique_ptr<Source> annotate_source(std::unique_ptr<Source> source, const std::string& data,
-                                        const SourceOptions& options) {
+std::unique_ptr<Source> annotate_source(
+    const std::function<std::unique_ptr<Source>(const SourceOptions&)>& open,
+    const std::string& data, const SourceOptions& options) {
+  SourceOptions plain = options;
+  plain.objects.clear();
+  if (plain.label_from.empty()) plain.label_from = "none";
+  std::unique_ptr<Source> source = open(plain);
   const AnnotationForm form = form_of(options.objects);
   if (form == AnnotationForm::yolo) {
     refuse_objects(options.objects,

@@ -4,6 +4,7 @@
 // wrong with the annotations; std::runtime_error with the path for what is wrong with the pictures.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,8 +15,10 @@ namespace stoker {
 // The samples are the pictures in `folder` and in the folders in it, in the order of the
 // annotations. They have label 0.
 std::unique_ptr<Source> annotate_folder(const std::string& folder, const SourceOptions& options);
-// The samples are those of `source`, in its order. `data`: its path, for messages.
-std::unique_ptr<Source> annotate_source(std::unique_ptr<Source> source, const std::string& data,
-                                        const SourceOptions& options);
+// The samples are those of the source that `open` opens with the other options, in its order; no
+// label is asked for unless label_from is given. `data`: its path, for messages.
+std::unique_ptr<Source> annotate_source(
+    const std::function<std::unique_ptr<Source>(const SourceOptions&)>& open,
+    const std::string& data, const SourceOptions& options);
 
 }  // namespace stoker

@@ -109,10 +109,8 @@ std::unique_ptr<Source> open_annotated(const std::string& path, const SourceOpti
     refuse_cache(path, " is on this machine; a cache is of data in a store", options.store);
     return annotate_folder(path, options);
   }
-  SourceOptions plain = options;
-  plain.objects.clear();
-  if (plain.label_from.empty()) plain.label_from = "none";
-  return annotate_source(open_source(path, plain), path, options);
+  return annotate_source([&](const SourceOptions& plain) { return open_source(path, plain); }, path,
+                         options);
 }
 
 }  // namespace

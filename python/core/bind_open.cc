@@ -59,10 +59,8 @@ SharedSource open_path(const std::string& path, Split split, const std::string& 
 }
 
 SharedSource annotated_blobs(const BlobSet& blobs, const SourceOptions& options) {
-  SourceOptions plain = options;
-  plain.objects.clear();
-  if (plain.label_from.empty()) plain.label_from = "none";
-  return annotate_source(make_blob_source(blobs, plain), blobs.root(), options);
+  return annotate_source([&](const SourceOptions& plain) { return make_blob_source(blobs, plain); },
+                         blobs.root(), options);
 }
 
 SharedSource open_blobs(const BlobSet& blobs, const std::string& image_from,

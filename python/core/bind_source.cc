@@ -142,12 +142,13 @@ void bind_sample(nb::module_& module) {
                    "Its targets besides the label: Arrays by name, as stoker.with_targets() gave "
                    "them. OSError: the sample cannot be read.",
                    nb::sig("def targets(self) -> dict[str, Array]"))
-      .def_prop_ro("annotations", annotations_of_sample,
-                   "What lies on its picture, as the data have it: a dict of lists, with an entry "
-                   "for each object, as stoker.with_annotations() takes them (boxes 'xyxy', or "
-                   "'xyxyxyxy' if they are rotated). {}: nothing. OSError: the sample cannot be "
-                   "read, or its annotation is broken.",
-                   nb::sig("def annotations(self) -> dict[str, list[Any]]"))
+      .def_prop_ro(
+          "annotations", annotations_of_sample,
+          "What lies on its picture, as the data have it: image_id, and lists with an "
+          "entry for each object, as stoker.with_annotations() takes them (boxes 'xyxy', "
+          "or 'xyxyxyxy' if they are rotated). {}: no objects. OSError: the sample cannot be "
+          "read, or its annotation is broken.",
+          nb::sig("def annotations(self) -> dict[str, Any]"))
       .def("image", decode_sample, nb::call_guard<Unlocked>(),
            "Reads and decodes the sample: an Array of (height, width, 3) uint8, RGB, as decode() "
            "gives it for the file.\n\n"

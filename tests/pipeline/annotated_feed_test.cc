@@ -94,12 +94,18 @@ class PaintedSource final : public ForwardingSource {
       out.keypoints.push_back({x0 + 1, y0 + 1, 2});
       out.keypoints.push_back({x1 - 1, y1 - 1, 1});
     }
+    if (has_bad_masks) {
+      out.size = {};
+      out.runs = {5};
+      for (AnnotatedObject& object : out.objects) object.mask = {MaskKind::runs, 0, 1};
+    }
     return {};
   }
 
   std::map<SampleId, std::string> broken{};
   std::map<SampleId, Size> sizes{};
-  bool is_reversed = false;  // the smallest object is the first
+  bool has_bad_masks = false;  // run lengths of another size
+  bool is_reversed = false;    // the smallest object is the first
 
  private:
   SourceInfo info_;
@@ -335,12 +341,13 @@ TEST(AnnotatedFeed, ARowWithoutAPictureHasNoObjects) {
     if (!is_broken) return;
     for (int row = 0; row < leased.shape().rows; ++row) {
       EXPECT_EQ(row_notes(leased)[row].pixels_of, -1);
+      EXPECT_EQ(row_notes(leased)[row].objects, 0);
       EXPECT_EQ(values_of<int32_t>(feed.loader(), leased, "object_count", row)[0], 0);
       EXPECT_EQ(values_of<int64_t>(feed.loader(), leased, "labels", row)[0], -1);
     }
   };
   ASSERT_TRUE(feed.next(0, batch, look));  // the slab has objects now
-  for (SampleId id = 0; id < kPictures; ++id) source.broken[id] = "it is gone";
+  source.has_bad_masks = true;
   is_broken = true;
   ASSERT_TRUE(feed.next(0, batch, look));
 }
