@@ -95,7 +95,6 @@ void add_pad(Draws& draws, const std::array<int, 4>& sides, Padding padding, Rgb
   if (padding != Padding::constant && draws.has_objects()) {
     draws.fail(std::string("padding with mode ") + kPaddingNames[static_cast<int>(padding)] +
                ": what lies on the picture (boxes, masks) would be there twice");
-    return;
   }
   const auto [left, top, right, bottom] = sides;
   const Size size{draws.size().width + left + right, draws.size().height + top + bottom};

@@ -51,7 +51,9 @@ void fill(std::byte* out, size_t count, T value) {
 // Names a step that cannot move what lies on a picture, as far as example images show it.
 std::string unmovable_step(const AugmentSpec& augment) {
   constexpr int64_t kSamples = 64;
+  const Annotations nothing;
   Draws draws;
+  draws.carry(&nothing, 0);  // or a stage that needs boxes would end the list
   for (int64_t sample = 0; sample < kSamples; ++sample) {
     draw_augmentation(augment, {640, 480}, 0, 0, sample, draws);
     for (const PixelStep& step : draws.steps()) {

@@ -438,6 +438,8 @@ TEST(AnnotatedFeed, WhatCannotMoveIsRefused) {
   LoaderOptions options = annotated_options();
   EXPECT_THAT(refused("resize_center_crop | aug_mix", options),
               ::testing::HasSubstr("blend_begin cannot move what the samples carry: objects"));
+  EXPECT_THAT(refused("random_iou_crop | resize((32, 40)) | aug_mix", options),
+              ::testing::HasSubstr("blend_begin cannot move what the samples carry"));
   EXPECT_THAT(refused("resize((30, 38)) | pad(1, mode='reflect')", options),
               ::testing::HasSubstr("pad cannot move what the samples carry"));
   EXPECT_THAT(refused("resize_center_crop | mix(mixup=0.2)", options),
