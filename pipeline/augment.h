@@ -58,6 +58,8 @@ struct AugmentSpec {
   // Throws std::invalid_argument that names the stage, the argument and its value, for what could
   // never give rows of the output's size.
   void validate() const;
+  // Whether rows are made of several samples: then a Loader makes them.
+  bool combines() const { return stages.combines(); }
   // The same for images of this size, or of any (none). Also throws if the list does not say which
   // size the rows have.
   void validate_for(std::optional<Size> source) const;
@@ -70,6 +72,12 @@ struct AugmentSpec {
 // without other views.
 void draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch,
                        int64_t sample, Draws& draws, int view = 0);
+
+// Draws what the stages of one level (StageList::levels()) do to an example image of this size and
+// its like, as partners. `ends`: gets the number of steps after each stage, or null. For those who
+// look at a list.
+void draw_example(const AugmentView& view, size_t level, Size source, int64_t sample, Draws& draws,
+                  std::vector<size_t>* ends = nullptr);
 
 // Returns the part of the source image that the first crops and resizes show, as x, y, width,
 // height in its pixels: what people draw a frame around. It may reach out of the image where
@@ -115,6 +123,14 @@ class Augmenter {
   bool file_pieces(const FilePieces& file, uint64_t seed, int64_t epoch, int64_t sample,
                    std::span<const MutableImageView> outs, Size& source,
                    std::span<const uint8_t> seek_index);
+  // Reads the size of a file's picture from its header.
+  DecodeStatus picture_size(std::span<const uint8_t> bytes, Size& size);
+  // Makes the picture of steps that somebody else drew for the size of the sample's; `out` has that
+  // of the last step. Raw pixels have the draws' source size.
+  DecodeStatus file_picture(std::span<const uint8_t> bytes, const Draws& draws,
+                            MutableImageView out, std::span<const uint8_t> seek_index);
+  DecodeStatus raw_picture(std::span<const uint8_t> bytes, bool planar, const Draws& draws,
+                           MutableImageView out);
   // Says what lies on the pictures of the next rows (Draws::carry). A picture of another size than
   // the annotations say is a status.
   void carry(const Annotations* annotations, int keypoints);

@@ -163,21 +163,35 @@ struct RowNote {
   bool counts = false;               // weight > 0
   int32_t objects = 0;               // that lie on the row's picture
   Box picture{};                     // the part of the row that is no padding of the last steps
+  // The samples whose pictures a stage put to the row's own (mosaic, mixup, copy_paste), in the
+  // order in which they were drawn; -1 behind the last.
+  std::array<SampleId, kMaxPictures - 1> partners = no_partners();
+  // A bit for each of the pictures, the own one's the lowest: it is the own sample's, because the
+  // partner's could not be read.
+  uint8_t replaced = 0;
+
+  static constexpr std::array<SampleId, kMaxPictures - 1> no_partners() {
+    std::array<SampleId, kMaxPictures - 1> none{};
+    none.fill(-1);
+    return none;
+  }
 };
 
 // Draws again what was done to the pixels of a row: `spec` and `seed` of the Loader, `epoch` of the
 // batch (BatchHeader), `note` of the row. There are no steps for a row without a picture
-// (pixels_of < 0). Where draws depend on what lies on the picture, `draws` must carry it
-// (read_row_annotations).
+// (pixels_of < 0), nor for one of several samples, of which row_steps_text() knows. Where draws
+// depend on what lies on the picture, `draws` must carry it (read_row_annotations).
 void draw_row(const AugmentSpec& spec, uint64_t seed, int64_t epoch, const RowNote& note,
               Draws& draws, int view = 0);
 // Sets `out` to what lies on the picture of a row, as `source` has it; reads the sample if it comes
 // with that.
 ReadStatus read_row_annotations(const Source& source, const RowNote& note, Annotations& out);
-// Returns the text of the steps, with a line for each view. `source`: whose annotations the steps
-// may depend on, or null.
+// Returns the text of the steps, with a line for each view; of a row of several samples, with a
+// line for each of their pictures. `source`: whose annotations the steps may depend on, and whose
+// files of several samples are read (`decode`: as the Loader does), or null.
 std::string row_steps_text(const AugmentSpec& spec, uint64_t seed, int64_t epoch,
-                           const RowNote& note, const Source* source = nullptr);
+                           const RowNote& note, const Source* source = nullptr,
+                           const DecodeOptions& decode = {});
 
 inline const RowNote* row_notes(const DeviceBatch& batch) {
   return reinterpret_cast<const RowNote*>(batch.notes());

@@ -31,6 +31,7 @@ struct WarpJob {
   Interpolation interpolation;
   Rgb fill;
   MutableImageView out;
+  int first_x, first_y;
 };
 
 // Part of an output row.
@@ -378,7 +379,8 @@ void warp_with(const Map& map, const WarpJob& job) {
     for (int x = 0; x < job.out.width; x += WarpPlaces::kMax) {
       const WarpPart part{x, y, std::min(WarpPlaces::kMax, job.out.width - x)};
       constexpr bool kInterpolates = Kernel::kInterpolation != Interpolation::nearest;
-      find_places<kInterpolates>(map, job.in, inner, part, places);
+      const WarpPart of_whole{job.first_x + x, job.first_y + y, part.count};
+      find_places<kInterpolates>(map, job.in, inner, of_whole, places);
       make_pixels<Kernel>(job, places, part);
     }
   }
@@ -410,14 +412,16 @@ HWY_EXPORT(affine);
 HWY_EXPORT(perspective);
 
 void warp_affine(ImageView in, const std::array<double, 6>& matrix, Interpolation interpolation,
-                 Rgb fill, MutableImageView out) {
+                 Rgb fill, MutableImageView out, int first_x, int first_y) {
   if (interpolation == Interpolation::nearest) return warp_affine_nearest(in, matrix, fill, out);
-  HWY_DYNAMIC_DISPATCH(affine)({matrix}, {in, interpolation, fill, out});
+  HWY_DYNAMIC_DISPATCH(affine)({matrix}, {in, interpolation, fill, out, first_x, first_y});
 }
 
 void warp_perspective(ImageView in, const std::array<double, 8>& coefficients,
-                      Interpolation interpolation, Rgb fill, MutableImageView out) {
-  HWY_DYNAMIC_DISPATCH(perspective)({coefficients}, {in, interpolation, fill, out});
+                      Interpolation interpolation, Rgb fill, MutableImageView out, int first_x,
+                      int first_y) {
+  HWY_DYNAMIC_DISPATCH(perspective)
+  ({coefficients}, {in, interpolation, fill, out, first_x, first_y});
 }
 
 }  // namespace stoker

@@ -25,13 +25,17 @@ enum class Interpolation : uint8_t { nearest, bilinear, bicubic };
 
 using Rgb = std::array<uint8_t, 3>;
 
+// `first_x`, `first_y`: the output's first pixel is that of the whole; the others are not made.
+// Affine maps by `nearest` have no such part.
+
 // Source x = (m0 x + m1 y) + m2, source y = (m3 x + m4 y) + m5. `nearest` counts in steps of 2^-16
 // of a source pixel, or adds up the steps if m1 = m3 = 0, as Pillow does.
 void warp_affine(ImageView in, const std::array<double, 6>& matrix, Interpolation interpolation,
-                 Rgb fill, MutableImageView out);
+                 Rgb fill, MutableImageView out, int first_x = 0, int first_y = 0);
 
 // Source x = ((c0 x + c1 y) + c2) / d, source y = ((c3 x + c4 y) + c5) / d, d = (c6 x + c7 y) + 1.
 void warp_perspective(ImageView in, const std::array<double, 8>& coefficients,
-                      Interpolation interpolation, Rgb fill, MutableImageView out);
+                      Interpolation interpolation, Rgb fill, MutableImageView out, int first_x = 0,
+                      int first_y = 0);
 
 }  // namespace stoker

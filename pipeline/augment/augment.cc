@@ -56,6 +56,34 @@ void check_view(const AugmentView& view, std::optional<Size> size, bool must_kno
   }
 }
 
+// The pictures of a row: those of a stage's partners are made as its own.
+size_t pictures_of(const StageList& stages) {
+  size_t pictures = 1;
+  for (const Stage& stage : stages.stages()) {
+    pictures *= 1 + static_cast<size_t>(stage.partners());
+    if (pictures > kMaxPictures) return pictures;
+  }
+  return pictures;
+}
+
+// `size`: of the source images, or none. Pictures that lie one over the other have one size.
+void check_combinations(const StageList& stages, std::optional<Size> size, Size output,
+                        bool must_know) {
+  if (pictures_of(stages) > kMaxPictures) {
+    refuse_augment("'" + stages.describe() + "' makes a row of more than " +
+                   std::to_string(kMaxPictures) + " samples");
+  }
+  for (const Stage& stage : stages.stages()) {
+    const bool is_overlaid = stage.partners() == 1;
+    if (is_overlaid && must_know && !size) {
+      refuse_augment(stage.describe() +
+                     " takes images of one size: a stage before it must make them so, as "
+                     "letterbox, fixed_size_crop or center_crop");
+    }
+    size = stage.size(size, output);
+  }
+}
+
 // A view's seed is the Loader's, mixed with the view's number.
 constexpr uint64_t kViewSeed = 0x7669657773ull;
 
@@ -134,11 +162,16 @@ void AugmentSpec::validate() const {
   if (mix.on() && !more_views.empty()) {
     refuse_augment("mix and views: rows of one view can be mixed only");
   }
+  if (combines() && (mix.on() || views() > 1)) {
+    refuse_augment("'" + stages.describe() + "' combines several samples: neither mix nor views");
+  }
+  check_combinations(stages, {}, output, false);
   for (int view = 0; view < views(); ++view) check_view(this->view(view), {}, false);
 }
 
 void AugmentSpec::validate_for(std::optional<Size> source) const {
   validate();
+  check_combinations(stages, source, output, true);
   for (int view = 0; view < views(); ++view) check_view(this->view(view), source, true);
 }
 
@@ -163,6 +196,23 @@ void draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int6
   for (const Stage& stage : list->stages()) {
     stage.draw(draws);
     if (!draws.failure().empty()) return;
+  }
+}
+
+void draw_example(const AugmentView& view, size_t level, Size source, int64_t sample, Draws& draws,
+                  std::vector<size_t>* ends) {
+  const std::vector<StageLevel> levels = view.stages.levels();
+  for (size_t i = 0; i <= level; ++i) {
+    if (const Stage* const stage = levels[i].combines) {
+      const std::vector<Size> alike(1 + static_cast<size_t>(stage->partners()), source);
+      source = stage->combine(stage->own_key(0, 0, sample), alike).canvas;
+    }
+    draws.begin(source, view.output, 0, 0, sample);
+    for (const Stage& stage : levels[i].stages) {
+      if (draws.failure().empty()) stage.draw(draws);
+      if (ends && i == level) ends->push_back(draws.steps().size());
+    }
+    source = draws.size();
   }
 }
 

@@ -80,6 +80,9 @@ struct Augmenter::Impl {
 
   // Draws the steps of a sample. Returns the problem if it cannot be augmented so.
   DecodeStatus draw(Size source, uint64_t seed, int64_t epoch, int64_t sample, int view = 0) {
+    if (spec.combines()) {
+      return {DecodeCode::unsupported, -1, "augment: rows are of several samples, a Loader's"};
+    }
     if (carried && carried->size != Size{} && carried->size != source) {
       return {DecodeCode::corrupt, -1,
               "annotation: it is of a picture of " + sides_text(carried->size) +
@@ -117,7 +120,8 @@ struct Augmenter::Impl {
     if (outs.size() > 1) return all_views(source, seed, epoch, sample, outs, decode);
     const DecodeStatus status = draw(source, seed, epoch, sample);
     if (!status.ok()) return status;
-    return finish(outs[0], [&](MutableImageView target) { return decode(plan.crop, target); });
+    return finish(draws, outs[0],
+                  [&](MutableImageView target) { return decode(plan.crop, target); });
   }
 
   template <typename Decode>
@@ -136,7 +140,7 @@ struct Augmenter::Impl {
     for (int view = 0; view < spec.views() && status.ok(); ++view) {
       std::swap(draws, view_draws[static_cast<size_t>(view)]);
       plan = plan_decode(draws);
-      status = finish(outs[static_cast<size_t>(view)], [&](MutableImageView target) {
+      status = finish(draws, outs[static_cast<size_t>(view)], [&](MutableImageView target) {
         if (!shared) return decode(plan.crop, target);
         Box crop = plan.crop.crop;
         crop.x -= box.x;
@@ -212,13 +216,20 @@ struct Augmenter::Impl {
     return true;
   }
 
+  // Makes what others drew: `decode(crop, target)` as in views().
+  template <typename Decode>
+  DecodeStatus picture(const Draws& drawn, MutableImageView out, Decode decode) {
+    plan = plan_decode(drawn);
+    return finish(drawn, out, [&](MutableImageView target) { return decode(plan.crop, target); });
+  }
+
   // Calls `produce(view)` for the cropped, resized image, shifts it, and runs the other steps.
   template <typename Produce>
-  DecodeStatus finish(MutableImageView out, Produce produce) {
+  DecodeStatus finish(const Draws& drawn, MutableImageView out, Produce produce) {
     const Size size{plan.crop.window.width, plan.crop.window.height};
     std::string problem;
     const MutableImageView image =
-        runner.begin(draws.steps().subspan(plan.steps), size, out, problem);
+        runner.begin(drawn.steps().subspan(plan.steps), size, out, problem);
     if (!problem.empty()) return {DecodeCode::unsupported, -1, problem};
     const MutableImageView unshifted = plan.is_shifted() ? view_of(unshifted_pixels, size) : image;
     DecodeStatus status = produce(unshifted);
@@ -327,7 +338,7 @@ DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Siz
   if (!whole || !planar) prefetch(next);
   if (!whole) {
     const ImageView image = impl_->interleaved(bytes.data(), planar, size);
-    return impl_->finish(out, [&](MutableImageView target) {
+    return impl_->finish(impl_->draws, out, [&](MutableImageView target) {
       impl_->resize.run(crop_of(image, plan.crop.crop), plan.crop, target);
       return DecodeStatus{};
     });
@@ -352,6 +363,29 @@ DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Siz
   if (!problem.empty()) return {DecodeCode::unsupported, -1, problem};
   shift_to(image);
   return impl_->run();
+}
+
+DecodeStatus Augmenter::picture_size(std::span<const uint8_t> bytes, Size& size) {
+  ImageInfo info;
+  DecodeStatus status = impl_->decoder.info(bytes, info);
+  size = info.size;
+  return status;
+}
+
+DecodeStatus Augmenter::file_picture(std::span<const uint8_t> bytes, const Draws& draws,
+                                     MutableImageView out, std::span<const uint8_t> seek_index) {
+  return impl_->picture(draws, out, [&](const CropSpec& crop, MutableImageView target) {
+    return impl_->decoder.decode(bytes, crop, target, seek_index);
+  });
+}
+
+DecodeStatus Augmenter::raw_picture(std::span<const uint8_t> bytes, bool planar, const Draws& draws,
+                                    MutableImageView out) {
+  const ImageView image = impl_->interleaved(bytes.data(), planar, draws.source());
+  return impl_->picture(draws, out, [&](const CropSpec& crop, MutableImageView target) {
+    impl_->resize.run(crop_of(image, crop.crop), crop, target);
+    return DecodeStatus{};
+  });
 }
 
 void Augmenter::carry(const Annotations* annotations, int keypoints) {

@@ -15,7 +15,7 @@ constexpr int kSeenSamples = 64;
 
 // Who did the steps of one stage, in the rows that were looked at.
 struct Seen {
-  int decoder = 0, joined = 0, alone = 0, boxes = 0, absent = 0;
+  int decoder = 0, joined = 0, alone = 0, boxes = 0, absent = 0, combined = 0;
 };
 
 std::string sentence(const Seen& seen) {
@@ -27,6 +27,7 @@ std::string sentence(const Seen& seen) {
   add(seen.joined, "joined with its neighbours into one table of bytes");
   add(seen.alone, "a pass of its own");
   add(seen.boxes, "of boxes alone, no pixel changes");
+  add(seen.combined, "puts pictures of other samples to it, each decoded as far as it is seen");
   add(seen.absent, "nothing");
   return text;
 }
@@ -41,25 +42,33 @@ bool are_of_boxes(std::span<const PixelStep> steps) {
       steps, [](const PixelStep& step) { return is_of_objects(step.kind->motion); });
 }
 
-void see_sample(const AugmentView& view, Size source, int64_t sample, std::vector<Seen>& seen) {
-  Draws draws;
-  draws.begin(source, view.output, 0, 0, sample);
-  std::vector<size_t> ends;  // the number of the first step after each stage
-  for (const Stage& stage : view.stages.stages()) {
-    if (draws.failure().empty()) stage.draw(draws);
-    ends.push_back(draws.steps().size());
-  }
-  const size_t decoded = plan_decode(draws).steps;
-  for (size_t i = 0, begin = 0; i < seen.size(); begin = ends[i++]) {
+// `decoded`: so many of the steps are the decoder's. `ends`: the number of the first step after
+// each stage.
+void see_steps(std::span<const PixelStep> steps, size_t decoded, std::span<const size_t> ends,
+               Seen* seen) {
+  for (size_t i = 0, begin = 0; i < ends.size(); begin = ends[i++]) {
     if (begin == ends[i]) {
       ++seen[i].absent;
-    } else if (are_of_boxes(draws.steps().subspan(begin, ends[i] - begin))) {
+    } else if (are_of_boxes(steps.subspan(begin, ends[i] - begin))) {
       ++seen[i].boxes;
     } else if (ends[i] <= decoded) {
       ++seen[i].decoder;
     } else {
-      ++(is_joined(draws.steps(), begin) ? seen[i].joined : seen[i].alone);
+      ++(is_joined(steps, begin) ? seen[i].joined : seen[i].alone);
     }
+  }
+}
+
+void see_sample(const AugmentView& view, Size source, int64_t sample, std::vector<Seen>& seen) {
+  const std::vector<StageLevel> levels = view.stages.levels();
+  Seen* of_stage = seen.data();
+  for (size_t level = 0; level < levels.size(); ++level) {
+    if (level > 0) ++of_stage++->combined;
+    Draws draws;
+    std::vector<size_t> ends;
+    draw_example(view, level, source, sample, draws, &ends);
+    see_steps(draws.steps(), level == 0 ? plan_decode(draws).steps : 0, ends, of_stage);
+    of_stage += ends.size();
   }
 }
 

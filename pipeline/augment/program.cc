@@ -1,6 +1,8 @@
 #include "pipeline/augment/program.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "decode/pixel/colour.h"
 #include "pipeline/augment/pixel_steps.h"
@@ -128,6 +130,78 @@ class Planner {
 
 DecodePlan plan_decode(const Draws& draws) { return Planner(draws).plan(); }
 
+namespace {
+
+// Whether the pixels that a step shows are found by walking its motion back.
+bool is_followed(const PixelStep& step) {
+  switch (step.kind->motion) {
+    case Motion::crop:
+    case Motion::flip:
+    case Motion::vertical_flip:
+    case Motion::affine:
+      return true;
+    case Motion::none:
+      return step.kind->table != nullptr;
+    default:
+      return is_of_objects(step.kind->motion);
+  }
+}
+
+// The pixels that an affine step reads for a part of its output: those around the places of the
+// part's corners, as many as the widest filter takes, and one for rounding.
+Box read_by_affine(const PixelStep& step, Box part, Size before) {
+  constexpr int kMargin = 3;
+  const auto [a, b, c, d, e, f, g, h] = step.values;
+  double left = before.width, top = before.height, right = 0, bottom = 0;
+  for (const double x : {part.x + 0.5, part.x + part.width - 0.5}) {
+    for (const double y : {part.y + 0.5, part.y + part.height - 0.5}) {
+      const double from_x = a * x + b * y + c, from_y = d * x + e * y + f;
+      left = std::min(left, from_x);
+      right = std::max(right, from_x);
+      top = std::min(top, from_y);
+      bottom = std::max(bottom, from_y);
+    }
+  }
+  const auto inside = [](double at, int side) {
+    return static_cast<int>(std::clamp(at, 0.0, double(side)));
+  };
+  const int x = inside(std::floor(left) - kMargin, before.width);
+  const int y = inside(std::floor(top) - kMargin, before.height);
+  return {x, y, inside(std::ceil(right) + kMargin, before.width) - x,
+          inside(std::ceil(bottom) + kMargin, before.height) - y};
+}
+
+Box read_by(const PixelStep& step, Box part, Size before) {
+  switch (step.kind->motion) {
+    case Motion::crop: {
+      const Box crop = crop_box(step);
+      return {part.x + crop.x, part.y + crop.y, part.width, part.height};
+    }
+    case Motion::flip:
+      return {before.width - part.x - part.width, part.y, part.width, part.height};
+    case Motion::vertical_flip:
+      return {part.x, before.height - part.y - part.height, part.width, part.height};
+    case Motion::affine:
+      return read_by_affine(step, part, before);
+    default:
+      return part;
+  }
+}
+
+}  // namespace
+
+Box seen_part(std::span<const PixelStep> steps, Size size) {
+  const auto size_before = [&](size_t i) { return i == 0 ? size : steps[i - 1].size; };
+  size_t followed = 0;
+  while (followed < steps.size() && is_followed(steps[followed])) ++followed;
+  const Size last = size_before(followed);
+  Box part{0, 0, last.width, last.height};
+  for (size_t i = followed; i > 0 && part.width > 0 && part.height > 0; --i) {
+    part = read_by(steps[i - 1], part, size_before(i - 1));
+  }
+  return part;
+}
+
 MutableImageView StepRunner::memory(size_t which, Size size) {
   std::vector<uint8_t>& pixels = images_[which];
   if (pixels.size() < image_bytes(size)) pixels.resize(image_bytes(size));
@@ -169,6 +243,12 @@ void StepRunner::run() {
       i = join_tables(i);
       continue;
     }
+    if (is_cropped_warp(i)) {
+      i += 2;
+      make_cropped(step, steps_[i - 1],
+                   i == last_made_ ? inner_ : memory(next_ ^= 1, steps_[i - 1].size));
+      continue;
+    }
     ++i;
     if (is_of_objects(step.kind->motion) || blend(step)) continue;
     if (step.kind->change) {
@@ -190,6 +270,22 @@ void StepRunner::make(const PixelStep& step, MutableImageView out) {
   } else {
     step.kind->make(step, image_, out, scratch_);
   }
+  image_ = out;
+}
+
+// Whether the next step shows a part of this one's pixels: the others are not made.
+bool StepRunner::is_cropped_warp(size_t step) const {
+  return step + 1 < steps_.size() && steps_[step].kind == &kAffineStep &&
+         static_cast<Interpolation>(steps_[step].choice) != Interpolation::nearest &&
+         steps_[step + 1].kind == &kCropStep;
+}
+
+void StepRunner::make_cropped(const PixelStep& warp, const PixelStep& crop, MutableImageView out) {
+  std::array<double, 6> matrix;
+  std::copy_n(warp.values.begin(), matrix.size(), matrix.begin());
+  const Box box = crop_box(crop);
+  warp_affine(image_, matrix, static_cast<Interpolation>(warp.choice), warp.fill, out, box.x,
+              box.y);
   image_ = out;
 }
 

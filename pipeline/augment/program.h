@@ -25,6 +25,9 @@ struct DecodePlan {
 };
 DecodePlan plan_decode(const Draws& draws);
 
+// Returns a part of an image of `size` that has all pixels that are seen after the steps.
+Box seen_part(std::span<const PixelStep> steps, Size size);
+
 inline size_t image_bytes(Size size) {
   return size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
 }
@@ -47,6 +50,8 @@ class StepRunner {
  private:
   MutableImageView memory(size_t which, Size size);
   void make(const PixelStep& step, MutableImageView out);
+  bool is_cropped_warp(size_t step) const;
+  void make_cropped(const PixelStep& warp, const PixelStep& crop, MutableImageView out);
   size_t join_tables(size_t first);
   bool blend(const PixelStep& step);
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/augment/combination.h"
 #include "pipeline/augment/draws.h"
 #include "pipeline/augment/grammar.h"
 
@@ -102,12 +103,16 @@ struct StageKey {
 };
 
 struct StageActions {
+  // Null: the stage combines pictures.
   std::function<void(const StageKey& key, Draws& draws)> draw;
   // The size after the stage, where it is the same for every sample. `before`: the same before it.
   // Throws if the stage can never work there. Null: the size stays.
   std::function<std::optional<Size>(std::optional<Size> before, Size output)> size{};
   // Names what the pixels depend on, if it is not what the text of the stage says.
   std::string identity{};
+  // Puts the sample's own picture, the first, and those of its partners together; the own one alone
+  // if the stage is not applied. `pictures`: their sizes.
+  std::function<Combination(const RandomKey& key, std::span<const Size> pictures)> combine{};
 };
 
 // StageActions::size of a stage after which each image has a size of its own.
@@ -124,6 +129,8 @@ struct StageType {
   // The first one of its name in a list draws from the sample's own key, as it did before there
   // were lists: the pixels of older runs are kept.
   bool shares_key = false;
+  // The samples whose pictures the stage puts to that of its own (combination.h).
+  int partners = 0;
 };
 
 // One stage of a list.
@@ -135,18 +142,39 @@ class Stage {
   explicit Stage(StageActions actions);
 
   void draw(Draws& draws) const;
+  // How many partners a stage that combines pictures has, and how many for this sample's row.
+  int partners() const { return type_ ? type_->partners : 0; }
+  int partners_of(uint64_t seed, int64_t epoch, int64_t sample) const {
+    return is_applied(seed, epoch, sample) ? partners() : 0;
+  }
+  // Draws of this stage alone.
+  RandomKey own_key(uint64_t seed, int64_t epoch, int64_t sample) const {
+    return {seed ^ own_salt_, epoch, sample};
+  }
+  Combination combine(const RandomKey& own_key, std::span<const Size> pictures) const {
+    return actions_.combine(own_key, pictures);
+  }
   std::optional<Size> size(std::optional<Size> before, Size output) const;
   const std::string& describe() const { return describe_; }
   const std::string& identity() const { return identity_; }
   const StageType* type() const { return type_; }  // null: none of the table's
 
  private:
+  bool is_applied(uint64_t seed, int64_t epoch, int64_t sample) const;
+
   const StageType* type_ = nullptr;
   std::string describe_, identity_;
   StageActions actions_;
   double probability_ = 1;
   uint64_t salt_ = 0;      // of the draws
   uint64_t own_salt_ = 0;  // of the probability
+};
+
+// The stages that work on one canvas: those before the first that combines pictures work on a
+// sample's picture, the others on what their `combines` has made.
+struct StageLevel {
+  const Stage* combines = nullptr;  // null: a sample's picture
+  std::span<const Stage> stages{};
 };
 
 // Stages that run one after the other. An empty list leaves the image as it is.
@@ -167,6 +195,9 @@ class StageList {
   // The same text, but with what the pixels depend on.
   std::string identity() const;
   std::span<const Stage> stages() const { return stages_; }
+  // Whether a stage combines pictures: then a row is made of several samples.
+  bool combines() const;
+  std::vector<StageLevel> levels() const;  // of this list, which outlives them
 
  private:
   friend class StageMaker;

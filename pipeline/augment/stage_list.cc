@@ -78,6 +78,12 @@ class StageMaker {
         throw std::invalid_argument(std::string("augment: ") + type.name + ": " + parameter.name +
                                     " must be stages, as in " + type.name + "(flip | invert)");
       }
+      for (const Stage& stage : list->stages()) {
+        if (stage.partners() == 0) continue;
+        throw std::invalid_argument(std::string("augment: ") + stage.type()->name +
+                                    " combines several samples: it cannot stand inside " +
+                                    type.name);
+      }
       setting.stages.push_back(std::move(list));
     }
   }
@@ -105,7 +111,12 @@ Stage::Stage(const StageType& type, const Arguments& arguments, int occurrence)
 Stage::Stage(StageActions actions)
     : describe_(actions.identity), identity_(actions.identity), actions_(std::move(actions)) {}
 
+bool Stage::is_applied(uint64_t seed, int64_t epoch, int64_t sample) const {
+  return probability_ == 1 || own_key(seed, epoch, sample).uniform(kApplied) >= 1 - probability_;
+}
+
 void Stage::draw(Draws& draws) const {
+  if (!actions_.draw) return;
   if (probability_ < 1 && draws.key(own_salt_).uniform(kApplied) < 1 - probability_) return;
   actions_.draw({salt_, draws.key(salt_)}, draws);
 }
@@ -115,8 +126,9 @@ std::optional<Size> Stage::size(std::optional<Size> before, Size output) const {
   std::optional<Size> after = actions_.size(before, output);
   // That of the rows, which is not known yet.
   if (after == Size{}) after.reset();
-  // A stage that is left out of some rows changes the size of the others only.
-  if (probability_ < 1 && after != before) return {};
+  // A stage that is left out of some rows changes the size of the others only; one that combines
+  // pictures makes its canvas of one picture, too.
+  if (probability_ < 1 && after != before && !actions_.combine) return {};
   return after;
 }
 
@@ -134,6 +146,23 @@ void StageList::draw(Draws& draws) const {
 std::optional<Size> StageList::size(std::optional<Size> before, Size output) const {
   for (const Stage& stage : stages_) before = stage.size(before, output);
   return before;
+}
+
+bool StageList::combines() const {
+  return std::ranges::any_of(stages_, [](const Stage& stage) { return stage.partners() > 0; });
+}
+
+std::vector<StageLevel> StageList::levels() const {
+  std::vector<StageLevel> levels(1);
+  size_t first = 0;
+  for (size_t i = 0; i <= stages_.size(); ++i) {
+    const bool is_end = i == stages_.size();
+    if (!is_end && stages_[i].partners() == 0) continue;
+    levels.back().stages = std::span(stages_).subspan(first, i - first);
+    if (!is_end) levels.push_back({&stages_[i]});
+    first = i + 1;
+  }
+  return levels;
 }
 
 std::string StageList::describe() const {

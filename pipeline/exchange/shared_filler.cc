@@ -191,7 +191,12 @@ bool SharedFiller::take(RowWorker& worker, Slab& slab, const RowRange& range, ui
   const Slab made = slab_at(rows.data(), message_layout(batch_, range.rows));
   filler_.take(slab, range.first_row, range.rows, made, {});
   if (ahead_ && ahead_->was_taken(block_of(range))) {
-    for (int row = 0; row < range.rows; ++row) filler_.reader().skip(made.ids[row]);
+    for (int row = 0; row < range.rows; ++row) {
+      filler_.reader().skip(made.ids[row]);
+      for (const SampleId partner : note_of(made, row).partners) {
+        if (partner >= 0) filler_.reader().skip(partner);
+      }
+    }
   }
   taken_.fetch_add(range.rows, std::memory_order_relaxed);
   return true;

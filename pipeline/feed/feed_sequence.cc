@@ -31,6 +31,10 @@ NextSample FeedSequence::operator()(SampleId& id) {
 }
 
 NextSample FeedSequence::advance(SampleId& id) {
+  if (partner_ < partners_.size() && partners_[partner_] >= 0) {
+    id = partners_[partner_++];
+    return NextSample::found;
+  }
   if (range_.rows == 0) {
     const NextSample next = next_range();
     if (next != NextSample::found) return next;
@@ -38,7 +42,12 @@ NextSample FeedSequence::advance(SampleId& id) {
   const BatchPosition position = filler_.position(range_.step, range_.device);
   const int row = range_.first_row++;
   --range_.rows;
-  id = filler_.sampler().row(position.epoch, position.step_in_epoch, position.replica, row).id;
+  const EpochKey epoch = filler_.sampler().key(position.epoch);
+  id = filler_.sampler().row(epoch, position.step_in_epoch, position.replica, row).id;
+  if (filler_.augment().combines()) {
+    partners_ = filler_.partners(epoch, position, row);
+    partner_ = 0;
+  }
   return NextSample::found;
 }
 

@@ -2,6 +2,9 @@
 // row by row. For Source::look_ahead(). Owner: the look-ahead. Threads: one at a time.
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 #include "pipeline/exchange/row_message.h"
 #include "pipeline/exchange/shared_filler.h"
 #include "pipeline/row/row_filler.h"
@@ -39,6 +42,9 @@ class FeedSequence {
   Step batch_;
   int device_ = 0;
   RowRange range_;  // what is left of the rows that are looked at
+  // The partners of the last row: the next is the number `partner_`.
+  std::array<SampleId, kMaxPictures - 1> partners_ = RowNote::no_partners();
+  size_t partner_ = 0;
 };
 
 }  // namespace stoker

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "pipeline/row/combined_row.h"
+
 namespace stoker {
 namespace {
 
@@ -41,6 +43,7 @@ int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
     working = std::max(working, working_bytes(augment.view(view), raw));
   }
   bytes += working;
+  if (augment.combines()) bytes += CombinedRow::scratch_bound(augment);
   if (source.annotations().any()) {
     bytes += kBytesPerMaskPixel * augment.output.width * augment.output.height;
   }

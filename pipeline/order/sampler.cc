@@ -101,8 +101,8 @@ int64_t Sampler::steps_per_epoch() const {
   return options_.last_batch == LastBatch::drop ? whole : whole + (remainder ? 1 : 0);
 }
 
-SampledRow Sampler::row(const EpochKey& epoch, int64_t step_in_epoch, int replica, int row) const {
-  const int64_t first = first_position(epoch.epoch, step_in_epoch);
+Sampler::Place Sampler::place(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {
+  const int64_t first = first_position(epoch, step_in_epoch);
   const int64_t global_row = int64_t{replica} * options_.rows + row;
   const int64_t remaining = order_->length() - first;  // real rows of this global batch
   int64_t position = first + global_row;
@@ -114,8 +114,13 @@ SampledRow Sampler::row(const EpochKey& epoch, int64_t step_in_epoch, int replic
     position = first + global_row % remaining;
     weight = 0.0f;
   }
-  const OrderedSample sample = order_->at(epoch, position);
-  return {sample.id, weight, sample.repeat_index};
+  return {position, weight};
+}
+
+SampledRow Sampler::row(const EpochKey& epoch, int64_t step_in_epoch, int replica, int row) const {
+  const Place place = this->place(epoch.epoch, step_in_epoch, replica, row);
+  const OrderedSample sample = order_->at(epoch, place.position);
+  return {sample.id, place.weight, sample.repeat_index};
 }
 
 bool Sampler::paired(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {

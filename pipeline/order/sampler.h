@@ -57,6 +57,10 @@ class Sampler {
   SampledRow row(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {
     return this->row(key(epoch), step_in_epoch, replica, row);
   }
+  // Returns the position of the order that a row holds.
+  int64_t position(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {
+    return place(epoch, step_in_epoch, replica, row).position;
+  }
   // Returns whether rows `row` and `row` ^ 1 hold neighbouring positions of the order, 2k and 2k +
   // 1: not the last position of an odd epoch, and no row that fills up the last batch. REQUIRES: an
   // even number of rows, and an even position of the options' grid.
@@ -68,6 +72,11 @@ class Sampler {
   const SampleOrder& order() const { return *order_; }
 
  private:
+  struct Place {
+    int64_t position;
+    float weight;
+  };
+  Place place(int64_t epoch, int64_t step_in_epoch, int replica, int row) const;
   void check_grid() const;
   SamplerOptions options_;
   SharedOrder order_;

@@ -55,11 +55,13 @@ std::string unmovable_step(const AugmentSpec& augment) {
   Draws draws;
   draws.carry(&nothing, 0);  // or a stage that needs boxes would end the list
   for (int64_t sample = 0; sample < kSamples; ++sample) {
-    draw_augmentation(augment, {640, 480}, 0, 0, sample, draws);
-    for (const PixelStep& step : draws.steps()) {
-      const bool mirrors =
-          step.kind == &kPadStep && static_cast<Padding>(step.choice) != Padding::constant;
-      if (mirrors || step.kind->motion == Motion::unknown) return step.kind->name;
+    for (size_t level = 0; level < augment.stages.levels().size(); ++level) {
+      draw_example(augment.view(0), level, {640, 480}, sample, draws);
+      for (const PixelStep& step : draws.steps()) {
+        const bool mirrors =
+            step.kind == &kPadStep && static_cast<Padding>(step.choice) != Padding::constant;
+        if (mirrors || step.kind->motion == Motion::unknown) return step.kind->name;
+      }
     }
   }
   return "";
@@ -128,6 +130,15 @@ void check_annotations(const AnnotationInfo& info, const AnnotationOptions& opti
   const int64_t most = info.label_bytes == 1 ? 255 : std::numeric_limits<int32_t>::max();
   require(options.ignore_label >= 0 && options.ignore_label <= most, ".ignore_label",
           " is " + std::to_string(options.ignore_label) + ", must be 0 to " + std::to_string(most));
+  for (const Stage& stage : augment.stages.stages()) {
+    if (stage.partners() == 0) continue;
+    const bool pastes = stage.type() == &kCopyPaste, blends = stage.type() == &kMixup;
+    require(
+        !pastes || info.masks, "",
+        ": copy_paste cuts objects out by their masks, and the samples carry " + describe(info));
+    require(!info.label_image || !(pastes || blends), "",
+            ": " + stage.describe() + " cannot be done to label images");
+  }
   require(augment.views() == 1 && !augment.mix.on(), "",
           ": pictures that carry " + describe(info) + " have one view and are not mixed");
   const std::string stage = unmovable_step(augment);
@@ -176,7 +187,8 @@ void AnnotationColumns::write_nothing(std::span<std::byte* const> outs) const {
   }
 }
 
-DecodeStatus AnnotationColumns::write(AnnotationScratch& scratch, Draws& draws,
+DecodeStatus AnnotationColumns::write(const Annotations& carried, const LabelImage* labels,
+                                      AnnotationScratch& scratch, Draws& draws,
                                       std::span<std::byte* const> outs, RowNote& note) const {
   write_nothing(outs);
   const ObjectMover& moved = draws.objects();
@@ -188,13 +200,21 @@ DecodeStatus AnnotationColumns::write(AnnotationScratch& scratch, Draws& draws,
   const auto count = static_cast<int32_t>(scratch.kept.size());
   if (info_.objects) {
     put<int32_t>(place_of(AnnotationField::object_count, outs), 0, {count});
-    put<int64_t>(place_of(AnnotationField::image_id, outs), 0, {scratch.annotations.picture_id});
+    put<int64_t>(place_of(AnnotationField::image_id, outs), 0, {carried.picture_id});
   }
   const Box box = picture_box_of(draws);
   put<int32_t>(place_of(AnnotationField::picture_box, outs), 0,
                {box.x, box.y, box.x + box.width, box.y + box.height});
-  const DecodeStatus masked = write_masks(scratch, draws, outs);
-  if (!masked.ok()) return masked;  // the note stays that of a row without a picture
+  std::byte* const masks_out = place_of(AnnotationField::masks, outs);
+  std::byte* const labels_out = place_of(AnnotationField::label_image, outs);
+  if (masks_out || labels_out) {
+    scratch.masks.begin(draws.source());
+    for (size_t i = 0; i < draws.steps().size(); ++i) scratch.masks.move(draws.movement(i));
+  }
+  DecodeStatus made;
+  if (labels_out) made = write_labels(carried, labels, draws.source(), scratch, labels_out);
+  if (made.ok() && masks_out) made = write_masks(carried, scratch, draws, masks_out);
+  if (!made.ok()) return made;  // the note stays that of a row without a picture
   note.objects = count;
   note.picture = box;
   return {};
@@ -266,26 +286,25 @@ void AnnotationColumns::write_object(const ObjectMover& moved, size_t from, size
   }
 }
 
-DecodeStatus AnnotationColumns::write_masks(AnnotationScratch& scratch, Draws& draws,
-                                            std::span<std::byte* const> outs) const {
-  std::byte* const masks = place_of(AnnotationField::masks, outs);
-  std::byte* const labels = place_of(AnnotationField::label_image, outs);
-  if (!masks && !labels) return {};
-  const Annotations& given = scratch.annotations;
-  const Size source = draws.source();
-  scratch.masks.begin(source);
-  for (size_t i = 0; i < draws.steps().size(); ++i) scratch.masks.move(draws.movement(i));
-  if (labels) {
+DecodeStatus AnnotationColumns::write_labels(const Annotations& carried, const LabelImage* labels,
+                                             Size source, AnnotationScratch& scratch,
+                                             std::byte* out) const {
+  if (!labels) {
     const std::string problem =
-        read_label_image(given.label_file, info_.label_bytes, max_pixels_, scratch.labels);
+        read_label_image(carried.label_file, info_.label_bytes, max_pixels_, scratch.labels);
     if (!problem.empty()) return broken_annotation("label image: " + problem);
-    if (scratch.labels.size != source) {
-      return broken_annotation("the label image has " + sides_of(scratch.labels.size) +
-                               " pixels, the picture " + sides_of(source));
-    }
-    scratch.masks.make_labels(scratch.labels, options_.ignore_label, labels);
+    labels = &scratch.labels;
   }
-  if (!masks) return {};
+  if (labels->size != source) {
+    return broken_annotation("the label image has " + sides_of(labels->size) +
+                             " pixels, the picture " + sides_of(source));
+  }
+  scratch.masks.make_labels(*labels, options_.ignore_label, out);
+  return {};
+}
+
+DecodeStatus AnnotationColumns::write_masks(const Annotations& carried, AnnotationScratch& scratch,
+                                            Draws& draws, std::byte* out) const {
   const MaskForm form = options_.masks == RowMasks::bits ? MaskForm::bits : MaskForm::bytes;
   const Size size = draws.size();
   const size_t bytes =
@@ -295,13 +314,13 @@ DecodeStatus AnnotationColumns::write_masks(AnnotationScratch& scratch, Draws& d
   for (size_t place = 0; place < scratch.kept.size(); ++place) {
     const AnnotatedObject& object = moved[static_cast<size_t>(scratch.kept[place])];
     if (object.mask.kind == MaskKind::runs) {
-      const auto runs = std::span(given.runs).subspan(object.mask.first, object.mask.count);
-      const std::string problem = check_runs(runs, source);
+      const auto runs = std::span(carried.runs).subspan(object.mask.first, object.mask.count);
+      const std::string problem = check_runs(runs, draws.source());
       if (!problem.empty()) {
         return broken_annotation("object " + std::to_string(object.id) + ": " + problem);
       }
     }
-    scratch.masks.make_mask(given, object.mask, form, masks + place * bytes);
+    scratch.masks.make_mask(carried, object.mask, form, out + place * bytes);
   }
   return {};
 }

@@ -75,9 +75,12 @@ class AnnotationColumns {
   bool any() const { return !columns_.empty(); }
   const std::vector<AnnotationColumn>& columns() const { return columns_; }
   int keypoints() const { return info_.keypoints; }
-  // Writes a row: what `scratch.annotations` has, moved as `draws` says. `outs`: a place for each
-  // column. A row with too many objects is a status if the options say so.
-  DecodeStatus write(AnnotationScratch& scratch, Draws& draws, std::span<std::byte* const> outs,
+  const AnnotationOptions& options() const { return options_; }
+  // Writes a row: the annotations that `draws` carry, moved as these say. `labels`: their label
+  // image; null: it is read from their file. `outs`: a place for each column. A row with too many
+  // objects is a status if the options say so.
+  DecodeStatus write(const Annotations& carried, const LabelImage* labels,
+                     AnnotationScratch& scratch, Draws& draws, std::span<std::byte* const> outs,
                      RowNote& note) const;
   // Writes a row without a picture.
   void write_nothing(std::span<std::byte* const> outs) const;
@@ -96,8 +99,10 @@ class AnnotationColumns {
   void write_box_of(const ObjectMover& moved, size_t from, float* out) const;
   void write_object(const ObjectMover& moved, size_t from, size_t place,
                     std::span<std::byte* const> outs) const;
-  DecodeStatus write_masks(AnnotationScratch& scratch, Draws& draws,
-                           std::span<std::byte* const> outs) const;
+  DecodeStatus write_labels(const Annotations& carried, const LabelImage* labels, Size source,
+                            AnnotationScratch& scratch, std::byte* out) const;
+  DecodeStatus write_masks(const Annotations& carried, AnnotationScratch& scratch, Draws& draws,
+                           std::byte* out) const;
   std::byte* place_of(AnnotationField field, std::span<std::byte* const> outs) const;
 
   const AnnotationInfo info_;

@@ -161,6 +161,15 @@ void check_loader(const Source& source, const AugmentSpec& augment,
   augment.validate_for(raw ? std::optional(source.raw_size()) : std::nullopt);
   if (augment.mix.on()) check_mix(source, options);
   check_annotations(source.annotations(), options.annotations, augment);
+  if (augment.combines()) {
+    require_option(source.annotations().any(), "augment",
+                   ": '" + augment.stages.describe() +
+                       "' combines samples with what lies on them, and these carry neither objects "
+                       "nor label images (mix is for classes)");
+    require_option(!options.feed.cache, "cache",
+                   ": rows of several samples ('" + augment.stages.describe() +
+                       "') are not made of pictures that are kept");
+  }
   const bool wide = options.format && options.format->type == PixelType::fp32;
   require_option(augment.views() == 1 || !options.format || wide, "format",
                  ": views are uint8 or float32 on a host device");

@@ -1,11 +1,13 @@
 #include "pipeline/loader_types.h"
+#include "pipeline/row/combined_row.h"
 
 namespace stoker {
 
 void draw_row(const AugmentSpec& spec, uint64_t seed, int64_t epoch, const RowNote& note,
               Draws& draws, int view) {
-  if (note.pixels_of < 0) {
-    draws.begin({1, 1}, spec.output, seed, epoch, note.pixels_of);
+  if (note.pixels_of < 0 || spec.combines()) {
+    const Size source = note.pixels_of < 0 ? Size{1, 1} : note.source;
+    draws.begin(source, spec.output, seed, epoch, note.pixels_of);
     return;
   }
   draw_augmentation(spec, note.source, repeat_seed(seed, note.repeat_index), epoch, note.pixels_of,
@@ -26,10 +28,31 @@ ReadStatus read_row_annotations(const Source& source, const RowNote& note, Annot
   return status;
 }
 
+namespace {
+
+std::string combined_steps_text(const AugmentSpec& spec, uint64_t seed, int64_t epoch,
+                                const RowNote& note, const Source& source,
+                                const DecodeOptions& decode) {
+  SampleBytes own;
+  std::vector<uint8_t> buffer;
+  own.status = source.read(note.pixels_of, buffer, own.bytes);
+  if (!own.status.ok) return own.status.message;
+  Augmenter augmenter(spec, decode);
+  CombinedRow row(source, spec, decode, {});
+  const DecodeStatus status = row.draw_again(
+      augmenter, {repeat_seed(seed, note.repeat_index), epoch, note.pixels_of}, own, note);
+  return status.ok() ? row.describe() : status.message;
+}
+
+}  // namespace
+
 std::string row_steps_text(const AugmentSpec& spec, uint64_t seed, int64_t epoch,
-                           const RowNote& note, const Source* source) {
+                           const RowNote& note, const Source* source, const DecodeOptions& decode) {
   std::string text;
   if (note.pixels_of < 0) return text;
+  if (spec.combines()) {
+    return source ? combined_steps_text(spec, seed, epoch, note, *source, decode) : text;
+  }
   Draws draws;
   Annotations annotations;
   if (source && source->annotations().objects) {

@@ -22,7 +22,12 @@ RowWorker::RowWorker(const RowFiller& filler)
   if (filler.annotations().any()) {
     augmenter.carry(&annotated.annotations, filler.annotations().keypoints());
   }
-  if (filler.reader().seek_indexes().records()) augmenter.record_places();
+  if (filler.worker_augment().combines()) {
+    combined = std::make_unique<CombinedRow>(filler.source(), filler.worker_augment(),
+                                             filler.decode(), filler.annotations().options());
+  } else if (filler.reader().seek_indexes().records()) {
+    augmenter.record_places();
+  }
 }
 
 RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
@@ -66,7 +71,16 @@ void RowFiller::plan(Slab& slab, const BatchPosition& position, int first, int c
     slab.ids[row] = sampled.id;
     slab.weights[row] = sampled.weight;
     new (&note_of(slab, row)) RowNote{.repeat_index = sampled.repeat_index};
+    if (augment_.combines()) note_of(slab, row).partners = partners(epoch, position, row);
   }
+}
+
+std::array<SampleId, kMaxPictures - 1> RowFiller::partners(const EpochKey& epoch,
+                                                           const BatchPosition& position,
+                                                           int row) const {
+  const int64_t place = sampler_.position(position.epoch, position.step_in_epoch, position.replica,
+                                          position.first_row + row);
+  return draw_partners(augment_.stages, sampler_.order(), epoch, place);
 }
 
 void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPosition& position, int first,

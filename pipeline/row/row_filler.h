@@ -12,6 +12,7 @@
 // environment (no memory) throws.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -53,6 +54,9 @@ class RowFiller {
   const AnnotationColumns& annotations() const { return annotations_; }
   // `batch`: counted over all epochs, steps * parts + part.
   BatchPosition position(Step batch, int device) const;
+  // The samples whose pictures go into a row beside its own; -1: no more.
+  std::array<SampleId, kMaxPictures - 1> partners(const EpochKey& epoch,
+                                                  const BatchPosition& position, int row) const;
   size_t row_bytes() const { return writer_.row_bytes(); }  // u8 pixels of one row, all views
 
   // Writes the id, the weight and the repeat index of rows [first, first + count) into the slab.

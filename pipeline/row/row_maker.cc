@@ -27,8 +27,18 @@ DecodeStatus RowMaker::read_annotations(RowWorker& worker, SampleId id,
 
 DecodeStatus RowMaker::write_annotations(RowWorker& worker, RowNote& note) const {
   if (!annotations_.any()) return {};
-  return annotations_.write(worker.annotated, worker.augmenter.draws(), worker.annotation_outs,
-                            note);
+  return annotations_.write(worker.annotated.annotations, nullptr, worker.annotated,
+                            worker.augmenter.draws(), worker.annotation_outs, note);
+}
+
+DecodeStatus RowMaker::make_combined(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                                     SampleId id, RowNote& note) const {
+  CombinedRow& combined = *worker.combined;
+  const CombinedRow::Key key{repeat_seed(seed_, note.repeat_index), epoch, id};
+  DecodeStatus status = combined.make(worker.augmenter, reader_, key, sample, worker.outs[0], note);
+  if (!status.ok()) return status;
+  return annotations_.write(combined.annotations(), combined.labels(), worker.annotated,
+                            combined.draws(), worker.annotation_outs, note);
 }
 
 bool RowMaker::make_of_part(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
@@ -40,6 +50,7 @@ bool RowMaker::make_of_part(RowWorker& worker, const SampleBytes& sample, int64_
 
 DecodeStatus RowMaker::make(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                             SampleId id, RowNote& note, std::span<const uint8_t> next) const {
+  if (worker.combined) return make_combined(worker, sample, epoch, id, note);
   DecodeStatus status = read_annotations(worker, id, sample.bytes);
   if (status.ok()) status = make_pixels(worker, sample, epoch, id, note, next);
   return status.ok() ? write_annotations(worker, note) : status;

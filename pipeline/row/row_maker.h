@@ -47,6 +47,8 @@ class RowMaker {
  private:
   DecodeStatus make_of_file(RowWorker& worker, const SampleBytes& sample, uint64_t seed,
                             int64_t epoch, SampleId id, RowNote& note) const;
+  DecodeStatus make_combined(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                             SampleId id, RowNote& note) const;
   DecodeStatus make_pixels(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,
                            RowNote& note, std::span<const uint8_t> next) const;
   bool make_pixels_of_part(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "pipeline/augment.h"
 #include "pipeline/loader_types.h"
 #include "pipeline/row/annotation_columns.h"
+#include "pipeline/row/combined_row.h"
 #include "pipeline/row/quarantine.h"
 #include "pipeline/row/sample_reader.h"
 #include "staging/pinned_ring.h"
@@ -23,8 +25,9 @@ class RowFiller;
 struct RowWorker {
   explicit RowWorker(const RowFiller& filler);
   Augmenter augmenter;
-  SampleBuffer file;                   // the bytes of the current sample
-  SampleBuffer next_file;              // those of the sample after it, if both are read at once
+  std::unique_ptr<CombinedRow> combined;  // null: rows are of one sample each
+  SampleBuffer file;                      // the bytes of the current sample
+  SampleBuffer next_file;                 // those of the sample after it, if both are read at once
   std::vector<uint8_t> pixels;         // of the current row or pair of rows, if they are converted
   std::vector<uint8_t> mix_scratch;    // of mix_rows()
   Draws erasing;                       // of draw_erasing()

@@ -42,6 +42,13 @@ bool SampleReader::read_cached(const Slab& slab, const BatchPosition& position, 
   return true;
 }
 
+void SampleReader::read_partner(SampleId id, SampleBuffer& buffer, SampleBytes& out) {
+  out = {};
+  out.seek_index = seek_indexes_.read(id, buffer.seek_index).index;
+  out.status = source_.read(id, buffer.file, out.bytes);
+  stats_.add_items(1);
+}
+
 void SampleReader::skip(SampleId id) {
   decoded_rows_.was_read(id);
   source_.storage().will_not_read(id);
@@ -64,7 +71,8 @@ bool SampleReader::read_pieces(const Slab& slab, const BatchPosition& position, 
   const StoredIndex stored = seek_indexes_.read(id, buffer.seek_index);
   out.seek_index = stored.index;
   SamplePieces pieces;
-  if (!pieces.open(stored, exif_)) return false;
+  // A row of several samples is drawn with all of them at hand.
+  if (augment_.combines() || !pieces.open(stored, exif_)) return false;
   const uint64_t seed = repeat_seed(seed_, note_of(slab, row).repeat_index);
   if (source_.annotations().objects) {
     if (!source_.read_annotations(id, {}, buffer.annotations).ok) return false;

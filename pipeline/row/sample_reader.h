@@ -70,6 +70,8 @@ class SampleReader {
   // Returns false if the sample is not in memory; nothing was read then.
   bool read_cached(const Slab& slab, const BatchPosition& position, int row, SampleBuffer& buffer,
                    SampleBytes& out);
+  // Reads the file of a sample whose picture goes into the row of another.
+  void read_partner(SampleId id, SampleBuffer& buffer, SampleBytes& out);
   // Says that an announced sample will not be read.
   void skip(SampleId id);
 

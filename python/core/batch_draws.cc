@@ -15,8 +15,8 @@ std::string mix_text_of(const RowMix& mix) {
 }
 
 std::string row_text(const BatchDraws& batch, const RowNote& note) {
-  std::string text =
-      row_steps_text(*batch.augment, batch.seed, batch.epoch, note, batch.source.get());
+  std::string text = row_steps_text(*batch.augment, batch.seed, batch.epoch, note,
+                                    batch.source.get(), batch.decode);
   if (note.mix.draw.kind == MixKind::none || note.mix.partner < 0) return text;
   return text.append(text.empty() ? "" : " | ").append(mix_text_of(note.mix));
 }
@@ -31,11 +31,12 @@ std::vector<std::string> BatchDraws::texts() const {
 
 std::shared_ptr<const BatchDraws> draws_of(std::shared_ptr<const AugmentSpec> augment,
                                            std::shared_ptr<const Source> source, uint64_t seed,
-                                           const DeviceBatch& batch) {
+                                           const DecodeOptions& decode, const DeviceBatch& batch) {
   auto draws = std::make_shared<BatchDraws>();
   draws->augment = std::move(augment);
   if (source->annotations().any()) draws->source = std::move(source);
   draws->seed = seed;
+  draws->decode = decode;
   draws->epoch = batch.header().epoch;
   const RowNote* notes = row_notes(batch);
   draws->notes.assign(notes, notes + batch.shape().rows);

@@ -15,17 +15,19 @@ struct BatchDraws {
   std::shared_ptr<const AugmentSpec> augment;
   std::shared_ptr<const Source> source;  // null: its samples carry nothing
   uint64_t seed = 0;
+  DecodeOptions decode;
   int64_t epoch = 0;
   std::vector<RowNote> notes;
 
   // One text for each row: its steps in the grammar of augmentations, then how it was mixed. With
-  // several views a line for each. "" for a row without a picture.
+  // several views a line for each; of several samples a line for each of their pictures. "" for a
+  // row without a picture.
   std::vector<std::string> texts() const;
 };
 
 // Copies the notes of a batch.
 std::shared_ptr<const BatchDraws> draws_of(std::shared_ptr<const AugmentSpec> augment,
                                            std::shared_ptr<const Source> source, uint64_t seed,
-                                           const DeviceBatch& batch);
+                                           const DecodeOptions& decode, const DeviceBatch& batch);
 
 }  // namespace stoker::python

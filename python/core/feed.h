@@ -151,6 +151,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   std::vector<TargetColumn> columns_{};  // Loader::targets(): those of the views are the last
   const std::shared_ptr<const AugmentSpec> augment_;
   const uint64_t seed_;
+  const DecodeOptions decode_;
   DeviceEdits edits_;
 
   std::atomic<bool> closed_{false};

@@ -143,7 +143,7 @@ Batch Feed::lend(DeviceBatch leased) {
     const void* const pixels = leased.target(targets + i);
     batch.views.push_back(as_images(normalised(i + 1, pixels, leased), size, rows));
   }
-  batch.draws = draws_of(augment_, source_, seed_, leased);
+  batch.draws = draws_of(augment_, source_, seed_, decode_, leased);
   std::shared_ptr<Event> ready;
   if (!on_host()) {
     ready = ready_[slot_of(step)];

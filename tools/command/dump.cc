@@ -135,7 +135,7 @@ int run_dump(int argc, char** argv) {
     const DeviceBatch batch = loader.next(0, *stream);
     batch.synchronize();
     write_batch_files(options.out, loader.targets(), batch);
-    rows.append(rows_jsonl(source, augment, options.seed, batch));
+    rows.append(rows_jsonl(source, augment, options.seed, batch, feed.feed.decode));
     progress.update(step + 1, fmt::format("{} of {} batches", step + 1, steps));
   }
   rows.close();

@@ -1,6 +1,7 @@
 // stoker peek: a contact sheet of what the model sees, beside the source images.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -141,6 +142,10 @@ std::string describe_crop(const RowNote& note, const Draws& draws) {
   if (note.bad) {
     const char* why = note.code == DecodeCode::ok ? "unreadable" : to_string(note.code);
     return fmt::format("BAD: {}", why);
+  }
+  if (note.partners[0] >= 0) {
+    const auto end = std::ranges::find(note.partners, SampleId{-1});
+    return fmt::format("with {}", fmt::join(note.partners.begin(), end, ", "));
   }
   const auto [x, y, width, height] = shown_box(draws);
   return fmt::format("{:.0f},{:.0f} {:.0f}x{:.0f} of {}x{}", x, y, width, height, note.source.width,

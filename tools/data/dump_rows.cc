@@ -80,7 +80,7 @@ void write_batch_files(const std::string& folder, std::span<const TargetColumn> 
 }
 
 std::string rows_jsonl(const Source& source, const AugmentSpec& augment, uint64_t seed,
-                       const DeviceBatch& batch) {
+                       const DeviceBatch& batch, const DecodeOptions& decode) {
   std::string text;
   Draws draws;
   Annotations annotations;
@@ -106,7 +106,10 @@ std::string rows_jsonl(const Source& source, const AugmentSpec& augment, uint64_
         {"source_height", note.source.height},
         {"crop", {number(x), number(y), number(width), number(height)}},
         {"flip", is_mirrored(draws)},
-        {"draws", row_steps_text(augment, seed, batch.header().epoch, note, &source)}};
+        {"draws", row_steps_text(augment, seed, batch.header().epoch, note, &source, decode)}};
+    for (const SampleId partner : note.partners) {
+      if (partner >= 0) line["partners"].push_back(partner);
+    }
     if (note.mix.partner >= 0) line["mix"] = mix_json(note.mix);
     text += line.dump() + "\n";
   }

@@ -18,10 +18,11 @@ namespace stoker {
 void write_batch_files(const std::string& folder, std::span<const TargetColumn> targets,
                        const DeviceBatch& batch);
 
-// Returns one JSON object per row, each followed by a newline. `augment` and `seed` are the
-// Loader's: what they draw for a row is drawn again. Mixed rows have a "mix" with the partner's
-// sample id, the share of the row's own pixels and label, and the box of a CutMix.
+// Returns one JSON object per row, each followed by a newline. `augment`, `seed` and `decode` are
+// the Loader's: what they draw for a row is drawn again. Rows of several samples have the others'
+// ids as "partners". Mixed rows have a "mix" with the partner's sample id, the share of the row's
+// own pixels and label, and the box of a CutMix.
 std::string rows_jsonl(const Source& source, const AugmentSpec& augment, uint64_t seed,
-                       const DeviceBatch& batch);
+                       const DeviceBatch& batch, const DecodeOptions& decode);
 
 }  // namespace stoker

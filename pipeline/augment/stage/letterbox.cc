@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stage/rounding.h"
 #include "pipeline/augment/stages.h"
@@ -7,18 +5,8 @@
 namespace stoker {
 namespace {
 
-// Half of the missing pixels on each side; of an odd number, the second side has one more. As the
-// YOLO family: round(half - 0.1) and round(half + 0.1).
-std::array<int, 2> halves(int missing) {
-  return {round_half_even(missing / 2.0 - 0.1), round_half_even(missing / 2.0 + 0.1)};
-}
-
 void draw_letterbox(Size size, Rgb fill, Filter filter, Draws& draws) {
-  const Size image = draws.size();
-  const double ratio = std::min(static_cast<double>(size.width) / image.width,
-                                static_cast<double>(size.height) / image.height);
-  const auto side = [&](int pixels) { return std::max(round_half_even(pixels * ratio), 1); };
-  const Size fitted{side(image.width), side(image.height)};
+  const Size fitted = fitted_size(draws.size(), size);
   add_resize(draws, fitted, filter);
   if (fitted == size) return;
   const auto [left, right] = halves(size.width - fitted.width);

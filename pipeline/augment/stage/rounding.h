@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "decode/image.h"
@@ -26,6 +27,20 @@ inline Size by_short_side(Size source, int target) {
   const auto [shorter, longer] = std::minmax(source.width, source.height);
   const int other = static_cast<int>(std::min(int64_t{target} * longer / shorter, kMaxResizedSide));
   return source.width <= source.height ? Size{target, other} : Size{other, target};
+}
+
+// The largest size of the image's shape that fits into another, in whole pixels.
+inline Size fitted_size(Size image, Size into) {
+  const double ratio = std::min(static_cast<double>(into.width) / image.width,
+                                static_cast<double>(into.height) / image.height);
+  const auto side = [&](int pixels) { return std::max(round_half_even(pixels * ratio), 1); };
+  return {side(image.width), side(image.height)};
+}
+
+// Half of the missing pixels on each side; of an odd number, the second side has one more. As the
+// YOLO family: round(half - 0.1) and round(half + 0.1).
+inline std::array<int, 2> halves(int missing) {
+  return {round_half_even(missing / 2.0 - 0.1), round_half_even(missing / 2.0 + 0.1)};
 }
 
 // int(): the side of a resized image that is computed as a number. It has at least one pixel
