@@ -409,6 +409,58 @@ TEST(CombinedFeed, TheTextOfARowNamesItsPictures) {
   EXPECT_EQ(row_steps_text(spec, 5, 0, note), "");
 }
 
+// Notes which samples are announced, and which are read or given up.
+class AheadSource final : public ForwardingSource {
+ public:
+  using ForwardingSource::ForwardingSource;
+  std::unique_ptr<LookAhead> look_ahead(SampleSequence next) const override {
+    SampleId id = 0;
+    while (next(id) == NextSample::found) ++announced[id];
+    return std::make_unique<LookAhead>();
+  }
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override {
+    ++used[id];
+    return ForwardingSource::read(id, buffer, bytes);
+  }
+  bool read_cached(SampleId, std::vector<uint8_t>&, std::span<const uint8_t>&) const override {
+    return false;
+  }
+  void will_not_read(SampleId id) const override { ++used[id]; }
+
+  mutable std::map<SampleId, int> announced, used;
+};
+
+TEST(CombinedFeed, AStoreIsToldOfPartners) {
+  const Painting painting = of_row_size();
+  const FakeSource files = pictures(painting);
+  const PaintedSource painted(files, painting);
+  const AheadSource source(painted);
+  LoaderOptions options = combined_options();
+  options.feed.workers = 1;
+  options.feed.io_threads = 0;
+  Feed feed(source, AugmentSpec("mosaic((40, 48), p=0.5) | random_crop((40, 48))"), options);
+  rows_of(feed);
+  EXPECT_EQ(source.used, source.announced);
+  int64_t announced = 0;
+  for (const auto& [id, times] : source.announced) announced += times;
+  EXPECT_GT(announced, 2 * kPictures);
+}
+
+TEST(CombinedFeed, AreExplainedStageByStage) {
+  const AugmentSpec spec(
+      "flip | mosaic(24) | affine(10) | center_crop(24) | mixup | invert | posterize(3)");
+  EXPECT_THAT(
+      explain_augmentation(spec),
+      ElementsAre(
+          HasSubstr("flip: done by the decoder while it decodes"),
+          "mosaic(24): puts pictures of other samples to it, each decoded as far as it is seen",
+          "affine(10): a pass of its own", "center_crop(24): a pass of its own",
+          "mixup: puts pictures of other samples to it, each decoded as far as it is seen",
+          "invert: joined with its neighbours into one table of bytes",
+          "posterize(3): joined with its neighbours into one table of bytes"));
+}
+
 // A label image for each picture, as a PNG: its pixels are the picture's.
 class LabelledSource final : public ForwardingSource {
  public:
