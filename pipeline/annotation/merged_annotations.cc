@@ -40,8 +40,7 @@ Box bounds_of(const BitPlane& plane) {
   return {left, top, right - left, bottom - top};
 }
 
-// Appends the runs of a plane that lies at (x, y) of a canvas. A run ends where a column of the
-// box begins with another pixel than the one before, which lies outside of it.
+// Appends the runs of a plane that lies at (x, y) of a canvas; `box` has all of its bits.
 void append_runs(const BitPlane& plane, Box box, int x, int y, Size canvas,
                  std::vector<uint32_t>& runs) {
   int64_t begin = 0;  // of the current run
@@ -57,11 +56,12 @@ void append_runs(const BitPlane& plane, Box box, int x, int y, Size canvas,
     for (int row = box.y; row < box.y + box.height; ++row) {
       change(plane.has(column, row), first + row);
     }
-    // Below the box there is nothing; where it reaches the canvas's end, the next column goes on.
+    // Below the box there is nothing; where it reaches the canvas's end, the next column follows.
     if (y + box.y + box.height < canvas.height) change(false, first + box.y + box.height);
     // Nor is there above it.
     if (y + box.y > 0) change(false, first + canvas.height - y);
   }
+  change(false, int64_t{x + box.x + box.width} * canvas.height);
   const int64_t end = int64_t{canvas.width} * canvas.height;
   if (begin < end) runs.push_back(static_cast<uint32_t>(end - begin));
 }

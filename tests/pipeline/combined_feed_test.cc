@@ -92,6 +92,23 @@ std::vector<SampleId> pictures_in(SampleId id, const RowNote& note) {
   return all;
 }
 
+// A visible keypoint is a pixel inside its object. Returns how many there are.
+int expect_points_inside(const AnnotatedRow& row, size_t object) {
+  int visible = 0;
+  for (size_t i = 2 * object; i < 2 * object + 2; ++i) {
+    if (row.keypoints[3 * i + 2] == 0) continue;
+    ++visible;
+    const int x = static_cast<int>(row.keypoints[3 * i]);
+    const int y = static_cast<int>(row.keypoints[3 * i + 1]);
+    const auto has = [&](int at_x, int at_y) {
+      const auto pixel = static_cast<size_t>(3 * (at_y * kCombinedRow.width + at_x));
+      return row.pixels[pixel] == row.labels[object];
+    };
+    EXPECT_TRUE(has(x, y) || has(std::max(x - 1, 0), std::max(y - 1, 0))) << x << " " << y;
+  }
+  return visible;
+}
+
 // The pictures are not resized, so that their colours stay.
 TEST(CombinedFeed, AMosaicHasTheObjectsOfFourPictures) {
   const Painting painting = of_row_size();
@@ -102,7 +119,7 @@ TEST(CombinedFeed, AMosaicHasTheObjectsOfFourPictures) {
   const Rows rows = rows_of(feed);
   ASSERT_EQ(rows.size(), size_t{kPictures});
   std::set<size_t> different;
-  int seen = 0;
+  int seen = 0, visible = 0;
   for (const auto& [id, row] : rows) {
     const std::vector<SampleId> from = pictures_in(id, row.note);
     ASSERT_EQ(from.size(), 4u);
@@ -124,10 +141,12 @@ TEST(CombinedFeed, AMosaicHasTheObjectsOfFourPictures) {
         ASSERT_EQ(row.masks[i * pixels + p], row.pixels[3 * p] == row.labels[i])
             << id << " " << i << " " << p;
       }
+      visible += expect_points_inside(row, i);
     }
     EXPECT_EQ(row.picture_box, (std::vector<int32_t>{0, 0, 48, 40}));
   }
   EXPECT_GT(seen, 40);
+  EXPECT_GT(visible, 40);
   EXPECT_TRUE(different.contains(4));
 }
 
@@ -253,8 +272,9 @@ INSTANTIATE_TEST_SUITE_P(
         "random_crop(16) | flip",
         "mosaic(24) | affine(30) | center_crop(24)",
         "mosaic(24) | affine(0, (1, 1)) | center_crop(24) | pad(2)",
-        "mosaic(24) | gaussian_blur(3) | random_crop(24)", "letterbox(30) | mixup",
-        "letterbox(30) | mixup(0.5, p=0.5) | random_crop(20) | flip",
+        "mosaic(24) | gaussian_blur(3) | random_crop(24)",
+        "mosaic(24) | flip(p=1) | random_crop(20) | vertical_flip(p=1) | random_crop(12)",
+        "letterbox(30) | mixup", "letterbox(30) | mixup(0.5, p=0.5) | random_crop(20) | flip",
         "mosaic(24) | affine(10, (0.1, 0.1), (0.5, 1.5), interpolation='bilinear') | "
         "center_crop(24) | mixup | flip",
         "random_crop((30, 38)) | mixup | mosaic(24) | resize((20, 20)) | color_jitter(0.5)"));
@@ -313,6 +333,15 @@ TEST(CombinedFeed, PartnersAreOfTheBlockAroundTheRow) {
     }
   }
   EXPECT_GT(seen.size(), 2000u);
+  // Each picture has draws of its own; the canvases have those of their first picture.
+  std::vector<RowPicture> plan;
+  plan_pictures(
+      stages, 3, 1, 0, [](const RandomKey&, uint32_t) { return 0; }, plan);
+  std::set<uint64_t> seeds;
+  for (const RowPicture& picture : plan) seeds.insert(picture.seed);
+  EXPECT_EQ(plan.size(), 8u + 2 + 1);
+  EXPECT_EQ(seeds.size(), 8u);
+  EXPECT_EQ(plan.back().seed, 3u);
   const SharedOrder one = sequential_order(1);
   EXPECT_THAT(draw_partners(StageList("mosaic(24)"), *one, epoch, 0),
               ElementsAre(0, 0, 0, -1, -1, -1, -1));
@@ -392,6 +421,23 @@ TEST(CombinedFeed, APartnerThatIsBadIsReplacedByTheOwnSample) {
   }
   EXPECT_GT(replaced, 3);
   EXPECT_EQ(feed.loader().stats().bad_samples, 3);
+}
+
+TEST(CombinedFeed, AnnotationsThatDoNotFitTheirPictureAreBad) {
+  const Painting painting = of_row_size();
+  const FakeSource files = pictures(painting);
+  PaintedSource source(files, painting);
+  LoaderOptions options = combined_options();
+  options.feed.on_bad_sample = OnBadSample::fail;
+  const AugmentSpec spec("mosaic((40, 48)) | random_crop((40, 48))");
+  source.has_bad_masks = true;
+  Feed masks(source, spec, options);
+  EXPECT_THAT(message_of([&] { rows_of(masks); }), HasSubstr("the run lengths add up to 5 pixels"));
+  source.has_bad_masks = false;
+  for (SampleId id = 0; id < kPictures; ++id) source.sizes[id] = {640, 480};
+  Feed sizes(source, spec, options);
+  EXPECT_THAT(message_of([&] { rows_of(sizes); }),
+              HasSubstr("it is of a picture of 640 x 480 pixels, this one has 48 x 40"));
 }
 
 TEST(CombinedFeed, TheTextOfARowNamesItsPictures) {
