@@ -5,6 +5,7 @@
 
 #include "decode/pixel_ops.h"
 #include "pipeline/annotation/run_lengths.h"
+#include "pipeline/augment/grammar.h"
 #include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stages.h"
 
@@ -404,15 +405,29 @@ DecodeStatus CombinedRow::overlay(Augmenter& augmenter, Picture& picture, Box se
   return {};
 }
 
+// Returns "mosaic(640) of 4 at (0, 12), ..." or "mixup(p=0.5) of 2, own_share=0.25".
+std::string CombinedRow::describe_canvas(const Picture& picture) {
+  const Combination& combination = picture.combination;
+  std::string text = picture.stage->describe() + " of " + std::to_string(picture.plan.parts);
+  if (combination.kind == CombinationKind::blend && picture.plan.parts > 1) {
+    text += ", own_share=" + number_text(double{combination.own_share});
+  }
+  for (size_t i = 0; i < picture.plan.parts && combination.kind == CombinationKind::place; ++i) {
+    const PlacedPicture& placed = combination.pictures[i];
+    text.append(i == 0 ? " at (" : ", (").append(std::to_string(placed.x));
+    text.append(", ").append(std::to_string(placed.y)).append(")");
+  }
+  return text;
+}
+
 std::string CombinedRow::describe() const {
   std::string text;
   for (size_t i = 0; i < count_; ++i) {
     const Picture& picture = *pictures_[i];
     const std::string steps = steps_text(picture.draws.steps());
     if (i > 0) text += "\n";
-    text += picture.plan.parts == 0
-                ? "sample " + std::to_string(picture.plan.id)
-                : picture.stage->describe() + " of " + std::to_string(picture.plan.parts);
+    text += picture.plan.parts == 0 ? "sample " + std::to_string(picture.plan.id)
+                                    : describe_canvas(picture);
     if (!steps.empty()) text += ": " + steps;
   }
   return text;

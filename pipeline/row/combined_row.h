@@ -49,7 +49,8 @@ class CombinedRow {
   const Annotations& annotations() const { return row().annotations; }
   const LabelImage* labels() const { return has_labels_ ? &row().labels : nullptr; }
   Draws& draws() { return row().draws; }
-  // A line for each picture: "sample 12: resize(...) | crop(...)", and for each canvas.
+  // A line for each picture, "sample 12: resize(...) | crop(...)", and for each canvas, behind those
+  // that lie on it.
   std::string describe() const;
 
   static int64_t scratch_bound(const AugmentSpec& augment);
@@ -99,6 +100,7 @@ class CombinedRow {
   DecodeStatus make_sample(Augmenter& augmenter, Picture& picture, MutableImageView out);
   DecodeStatus make_canvas(Augmenter& augmenter, Picture& picture, Box seen,
                            MutableImageView canvas);
+  static std::string describe_canvas(const Picture& picture);
   DecodeStatus overlay(Augmenter& augmenter, Picture& picture, Box seen, MutableImageView canvas);
 
   const Source& source_;

@@ -12,6 +12,7 @@
 
 #include "decode/pixel_ops.h"
 #include "pipeline/augment/pixel_steps.h"
+#include "pipeline/cache/decoded_cache.h"
 #include "pipeline/row/row_pictures.h"
 #include "tests/pipeline/painted_source.h"
 #include "tests/support/plain_steps.h"
@@ -313,6 +314,12 @@ TEST(CombinedFeed, RowsAreTheSameForAnyBatchThreadsAndRanks) {
   }
   EXPECT_GE(rows, size_t{kPictures});
   options.rank = 0, options.world = 1;
+  options.first_step = 4;
+  Feed resumed(source, spec, options);
+  const Rows rest = rows_of(resumed);
+  EXPECT_GT(rest.size(), 5u);
+  expect_same(rest);
+  options.first_step = 0;
   options.share.name = "combined_feed_test_" + std::to_string(::getpid());
   Feed first(source, spec, options), second(source, spec, options);
   expect_same(rows_of(first));
@@ -449,7 +456,7 @@ TEST(CombinedFeed, TheTextOfARowNamesItsPictures) {
   note.partners = {9, 1, 4, -1, -1, -1, -1};
   const std::string text = row_steps_text(spec, 5, 0, note, &source);
   for (const char* line : {"sample 2: invert", "\nsample 9: invert | crop(", "\nsample 1: invert",
-                           "\nsample 4: invert", "\nmosaic((40, 48)) of 4: crop(", " | flip"}) {
+                           "\nsample 4: invert", "\nmosaic((40, 48)) of 4 at (", " | flip"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_EQ(row_steps_text(spec, 5, 0, note), "");
@@ -491,6 +498,18 @@ TEST(CombinedFeed, AStoreIsToldOfPartners) {
   int64_t announced = 0;
   for (const auto& [id, times] : source.announced) announced += times;
   EXPECT_GT(announced, 2 * kPictures);
+}
+
+TEST(CombinedFeed, TheMemoryPlanHasTheirCanvases) {
+  const Painting painting = of_row_size();
+  const FakeSource files = pictures(painting);
+  const PaintedSource source(files, painting);
+  const auto planned = [&](const char* list) {
+    Feed feed(source, AugmentSpec(list), combined_options());
+    return feed.loader().memory_plan().scratch_bytes;
+  };
+  EXPECT_GT(planned("mosaic(500) | center_crop(40)"),
+            planned("letterbox(1000) | center_crop(40)") + 3 * 1000 * 1000);
 }
 
 TEST(CombinedFeed, AreExplainedStageByStage) {
@@ -597,6 +616,12 @@ TEST(CombinedFeed, WhatCannotBeCombinedIsRefused) {
               HasSubstr("cannot stand inside views"));
   EXPECT_THAT(refused(source, "mosaic(12) | mosaic(12)"), HasSubstr("more than 8 samples"));
   EXPECT_THAT(refused(source, "mosaic(24)"), HasSubstr("ends with images of 48x48"));
+  LoaderOptions kept = combined_options();
+  kept.feed.cache = std::make_shared<DecodedCache>(DecodedCacheOptions{.bytes = 1 << 20});
+  EXPECT_THAT(message_of([&] {
+                const Feed feed(source, AugmentSpec("mosaic(24) | center_crop(24)"), kept);
+              }),
+              HasSubstr("are not made of pictures that are kept"));
   LoaderOptions masks = combined_options();
   masks.annotations.masks = RowMasks::none;
   EXPECT_THAT(message_of([&] {
