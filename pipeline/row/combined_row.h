@@ -49,8 +49,8 @@ class CombinedRow {
   const Annotations& annotations() const { return row().annotations; }
   const LabelImage* labels() const { return has_labels_ ? &row().labels : nullptr; }
   Draws& draws() { return row().draws; }
-  // A line for each picture, "sample 12: resize(...) | crop(...)", and for each canvas, behind those
-  // that lie on it.
+  // A line for each picture, "sample 12: resize(...) | crop(...)", and for each canvas, behind
+  // those that lie on it.
   std::string describe() const;
 
   static int64_t scratch_bound(const AugmentSpec& augment);

@@ -21,6 +21,7 @@
 namespace stoker::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -92,6 +93,42 @@ std::vector<SampleId> pictures_in(SampleId id, const RowNote& note) {
   }
   return all;
 }
+
+// A label image for each picture, as a PNG: its pixels are the picture's.
+class LabelledSource final : public ForwardingSource {
+ public:
+  LabelledSource(const Source& source, Painting painting)
+      : ForwardingSource(source), info_(source.info()), painting_(std::move(painting)) {
+    info_.annotations = {.label_image = true, .digest = 3};
+  }
+  const SourceInfo& info() const override { return info_; }
+  ReadStatus read_annotations(SampleId id, std::span<const uint8_t>,
+                              Annotations& out) const override {
+    out.clear();
+    const Size size = painting_.size(id);
+    const std::vector<uint8_t> file = picture_of(painting_, id);
+    std::vector<uint8_t> gray;
+    for (size_t i = file.size() - static_cast<size_t>(3 * size.width * size.height);
+         i < file.size(); i += 3) {
+      gray.push_back(file[i]);
+    }
+    png_image png{};
+    png.version = PNG_IMAGE_VERSION;
+    png.width = static_cast<png_uint_32>(size.width);
+    png.height = static_cast<png_uint_32>(size.height);
+    png.format = PNG_FORMAT_GRAY;
+    png_alloc_size_t bytes = 1 << 16;
+    out.label_buffer.resize(bytes);
+    EXPECT_TRUE(png_image_write_to_memory(&png, out.label_buffer.data(), &bytes, 0, gray.data(), 0,
+                                          nullptr));
+    out.label_file = std::span(out.label_buffer).first(bytes);
+    return {};
+  }
+
+ private:
+  SourceInfo info_;
+  const Painting painting_;
+};
 
 // A visible keypoint is a pixel inside its object. Returns how many there are.
 int expect_points_inside(const AnnotatedRow& row, size_t object) {
@@ -445,6 +482,12 @@ TEST(CombinedFeed, AnnotationsThatDoNotFitTheirPictureAreBad) {
   Feed sizes(source, spec, options);
   EXPECT_THAT(message_of([&] { rows_of(sizes); }),
               HasSubstr("it is of a picture of 640 x 480 pixels, this one has 48 x 40"));
+  const LabelledSource labels(files, each_its_colour());
+  options.annotations.masks = RowMasks::none;
+  Feed labelled(labels, spec, options);
+  Delivered batch;
+  EXPECT_THAT(message_of([&] { labelled.next(0, batch); }),
+              AllOf(HasSubstr("the label image has"), HasSubstr("pixels, the picture 48 x 40")));
 }
 
 TEST(CombinedFeed, TheTextOfARowNamesItsPictures) {
@@ -526,42 +569,6 @@ TEST(CombinedFeed, AreExplainedStageByStage) {
           "posterize(3): joined with its neighbours into one table of bytes"));
 }
 
-// A label image for each picture, as a PNG: its pixels are the picture's.
-class LabelledSource final : public ForwardingSource {
- public:
-  LabelledSource(const Source& source, Painting painting)
-      : ForwardingSource(source), info_(source.info()), painting_(std::move(painting)) {
-    info_.annotations = {.label_image = true, .digest = 3};
-  }
-  const SourceInfo& info() const override { return info_; }
-  ReadStatus read_annotations(SampleId id, std::span<const uint8_t>,
-                              Annotations& out) const override {
-    out.clear();
-    const Size size = painting_.size(id);
-    const std::vector<uint8_t> file = picture_of(painting_, id);
-    std::vector<uint8_t> gray;
-    for (size_t i = file.size() - static_cast<size_t>(3 * size.width * size.height);
-         i < file.size(); i += 3) {
-      gray.push_back(file[i]);
-    }
-    png_image png{};
-    png.version = PNG_IMAGE_VERSION;
-    png.width = static_cast<png_uint_32>(size.width);
-    png.height = static_cast<png_uint_32>(size.height);
-    png.format = PNG_FORMAT_GRAY;
-    png_alloc_size_t bytes = 1 << 16;
-    out.label_buffer.resize(bytes);
-    EXPECT_TRUE(png_image_write_to_memory(&png, out.label_buffer.data(), &bytes, 0, gray.data(), 0,
-                                          nullptr));
-    out.label_file = std::span(out.label_buffer).first(bytes);
-    return {};
-  }
-
- private:
-  SourceInfo info_;
-  const Painting painting_;
-};
-
 TEST(CombinedFeed, LabelImagesLieAsThePictures) {
   const Painting painting = of_row_size();
   const FakeSource files = pictures(painting);
@@ -615,6 +622,8 @@ TEST(CombinedFeed, WhatCannotBeCombinedIsRefused) {
   EXPECT_THAT(refused(source, "views(letterbox(24) | mixup, counts=2)"),
               HasSubstr("cannot stand inside views"));
   EXPECT_THAT(refused(source, "mosaic(12) | mosaic(12)"), HasSubstr("more than 8 samples"));
+  EXPECT_THAT(refused(source, "mosaic(24) | center_crop(24) | aug_mix"),
+              HasSubstr("blend_begin cannot move what the samples carry"));
   EXPECT_THAT(refused(source, "mosaic(24)"), HasSubstr("ends with images of 48x48"));
   LoaderOptions kept = combined_options();
   kept.feed.cache = std::make_shared<DecodedCache>(DecodedCacheOptions{.bytes = 1 << 20});

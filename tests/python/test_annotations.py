@@ -130,7 +130,8 @@ def test_objects_move_as_torchvision_moves_them(annotated: Any, stages: str) -> 
 
 def test_a_mosaic_has_the_objects_of_its_pictures(annotated: Any) -> None:
     source, rows = annotated
-    stages = [stoker.augment.mosaic(40), stoker.augment.center_crop(40), stoker.augment.mixup(p=0.5)]
+    augment = stoker.augment
+    stages = augment.mosaic(40) | augment.center_crop(40) | augment.mixup(p=0.5)
     loader = stoker.Loader(
         source, batch_size=6, augment=stages, seed=3,
         annotations=stoker.Annotations(max_objects=40, masks="bytes"),
@@ -140,7 +141,8 @@ def test_a_mosaic_has_the_objects_of_its_pictures(annotated: Any) -> None:
         assert batch.images.shape == (6, 40, 40, 3)
         for drawn, count in zip(batch.draws, batch.object_counts, strict=True):
             lines = drawn.splitlines()
-            numbers = [int(line.split()[1].rstrip(":")) for line in lines if line.startswith("sample")]
+            samples = [line for line in lines if line.startswith("sample")]
+            numbers = [int(line.split()[1].rstrip(":")) for line in samples]
             assert len(numbers) in (4, 8)
             assert count == sum(len(rows[number]["boxes"]) for number in numbers)
             several += len(set(numbers)) > 2
