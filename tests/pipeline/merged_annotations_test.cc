@@ -1,4 +1,4 @@
-// What lies on several pictures, on one canvas: masks are those of a plain twin that paints bytes.
+// Annotations of several pictures on one canvas: masks are those of a plain twin that paints bytes.
 #include "pipeline/annotation/merged_annotations.h"
 
 #include <gmock/gmock.h>
