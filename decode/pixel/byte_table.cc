@@ -19,14 +19,14 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "decode/pixel/byte_table_inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace stoker {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-void map_bytes_plainly(const ByteTable& table, uint8_t* bytes, size_t count) {
-  for (size_t i = 0; i < count; ++i) bytes[i] = table[bytes[i]];
+void map_byte_run(const ByteTable& table, uint8_t* bytes, size_t count) {
+  map_bytes(table, bytes, count);
 }
 
 void map_pixels_plainly(const std::array<ByteTable, 3>& tables, uint8_t* bytes, size_t count) {
@@ -36,33 +36,6 @@ void map_pixels_plainly(const std::array<ByteTable, 3>& tables, uint8_t* bytes, 
 }
 
 #if HWY_TARGET == HWY_AVX3_DL
-
-constexpr size_t kLanes = 64;
-
-// A table in four registers.
-struct VectorTable {
-  explicit VectorTable(const ByteTable& table) {
-    for (size_t i = 0; i < 4; ++i) part[i] = _mm512_loadu_si512(table.data() + kLanes * i);
-  }
-  __m512i operator()(__m512i v) const {
-    // A lookup in two registers ignores the highest bit, which then chooses between two lookups.
-    const __m512i lower = _mm512_permutex2var_epi8(part[0], v, part[1]);
-    const __m512i upper = _mm512_permutex2var_epi8(part[2], v, part[3]);
-    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), lower, upper);
-  }
-  __m512i part[4];
-};
-
-void map_bytes(const ByteTable& given, uint8_t* bytes, size_t count) {
-  const VectorTable table(given);
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    _mm512_storeu_si512(bytes + i, table(_mm512_loadu_si512(bytes + i)));
-  }
-  const __mmask64 rest = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(count - i));
-  const __m512i tail = _mm512_maskz_loadu_epi8(rest, bytes + i);
-  _mm512_mask_storeu_epi8(bytes + i, rest, table(tail));
-}
 
 // The lanes whose number is a multiple of three, one more, and two more.
 constexpr __mmask64 kThirds[3] = {0x9249249249249249, 0x2492492492492492, 0x4924924924924924};
@@ -87,39 +60,6 @@ void map_pixels(const std::array<ByteTable, 3>& given, uint8_t* bytes, size_t co
 
 #else
 
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-
-// Sixteen lookups in 16 bytes each, of which all but one give 0. Shorter vectors would take longer
-// than looking up byte by byte.
-void map_bytes(const ByteTable& table, uint8_t* bytes, size_t count) {
-  const hn::ScalableTag<uint8_t> d8;
-  const size_t lanes = hn::Lanes(d8);
-  const auto most = hn::Set(d8, 0x70);
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto v = hn::LoadU(d8, bytes + i);
-    auto sum = hn::Zero(d8);
-    for (size_t row = 0; row < 16; ++row) {
-      // If the upper four bits are `row`, they become 7, which the shuffle of x86 ignores; else the
-      // highest one is set, for which it gives 0.
-      const auto index =
-          hn::SaturatedAdd(hn::Xor(v, hn::Set(d8, static_cast<uint8_t>(row << 4))), most);
-      sum =
-          hn::Or(sum, hn::TableLookupBytesOr0(hn::LoadDup128(d8, table.data() + 16 * row), index));
-    }
-    hn::StoreU(sum, d8, bytes + i);
-  }
-  map_bytes_plainly(table, bytes + i, count - i);
-}
-
-#else
-
-void map_bytes(const ByteTable& table, uint8_t* bytes, size_t count) {
-  map_bytes_plainly(table, bytes, count);
-}
-
-#endif
-
 void map_pixels(const std::array<ByteTable, 3>& tables, uint8_t* bytes, size_t count) {
   map_pixels_plainly(tables, bytes, count);
 }
@@ -133,7 +73,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace stoker {
 
-HWY_EXPORT(map_bytes);
+HWY_EXPORT(map_byte_run);
 HWY_EXPORT(map_pixels);
 
 namespace {
@@ -181,7 +121,7 @@ ByteTable composed(const ByteTable& first, const ByteTable& second) {
 
 void apply_table(MutableImageView image, const ByteTable& table) {
   for_each_run(image, [&](uint8_t* bytes, size_t count) {
-    HWY_DYNAMIC_DISPATCH(map_bytes)(table, bytes, count);
+    HWY_DYNAMIC_DISPATCH(map_byte_run)(table, bytes, count);
   });
 }
 

@@ -31,6 +31,7 @@
 #include <hwy/highway.h>
 
 #include "decode/pixel/planes_inl.h"
+#include "decode/pixel/shades_inl.h"
 
 #ifndef STOKER_PIXEL_HUE_COMMON
 #define STOKER_PIXEL_HUE_COMMON
@@ -57,21 +58,6 @@ struct LowHues {
 constexpr LowHues kLowHues;
 alignas(16) constexpr uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128};
 
-// Properties of a piece's pixels besides their colours.
-struct HuePlanes {
-  static constexpr size_t kPixels = 1024;
-  alignas(64) uint8_t most[kPixels];       // V
-  alignas(64) uint8_t range[kPixels];      // R, then S
-  alignas(64) uint8_t away[kPixels];       // D, then 85 D / R without its fraction
-  alignas(64) uint8_t rest[kPixels];       // not 0 where 85 D / R has a fraction
-  alignas(64) uint8_t subtracts[kPixels];  // all bits where the hue is k less D / R, or none
-  alignas(64) uint8_t start[kPixels];      // 85 (k - 1) / 2
-  alignas(64) uint8_t sector[kPixels];     // 0..6; 6 is the same as 0, because f is 0 there
-  alignas(64) uint8_t fraction[kPixels];   // 85 f in odd sectors, else 85 (1 - f)
-  alignas(64) uint8_t between[kPixels];    // v (1 - s f), or v (1 - s (1 - f))
-  alignas(64) uint8_t low[kPixels];        // v (1 - s)
-};
-
 }  // namespace
 }  // namespace stoker
 #endif
@@ -82,15 +68,19 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using ByteVec = hn::Vec<PixelTag>;
 using HueTag = hn::CappedTag<int32_t, 16>;
 using ShadeTag = hn::CappedTag<uint16_t, 32>;
 
-static_assert(HuePlanes::kPixels == PixelPlanes::kPixels);
-
-HWY_INLINE ByteVec byte_value(int value) {
-  return hn::Set(PixelTag(), static_cast<uint8_t>(value));
-}
+// Properties of a piece's pixels besides their colours.
+struct HuePlanes : ShadePlanes {
+  static constexpr size_t kPixels = PixelPlanes::kPixels;
+  alignas(64) uint8_t range[kPixels];      // R, then S
+  alignas(64) uint8_t away[kPixels];       // D, then 85 D / R without its fraction
+  alignas(64) uint8_t rest[kPixels];       // not 0 where 85 D / R has a fraction
+  alignas(64) uint8_t subtracts[kPixels];  // all bits where the hue is k less D / R, or none
+  alignas(64) uint8_t start[kPixels];      // 85 (k - 1) / 2
+  alignas(64) uint8_t fraction[kPixels];   // 85 f in odd sectors, else 85 (1 - f)
+};
 
 // Sets V, R, D, and on which side of which sixth of the circle the hue is.
 void order_channels(const PixelPlanes& planes, size_t count, HuePlanes& hues) {
@@ -213,24 +203,6 @@ void make_shades(size_t count, HuePlanes& hues) {
     const auto left = hn::Sub(hn::Mul(v, part), hn::Mul(guess, hn::Set(d, 21675)));
     const auto up = hn::VecFromMask(d, hn::Gt(left, hn::Set(d, 21675 / 2)));
     store(hn::Add(hn::Sub(v, guess), up), hues.between + i);
-  }
-}
-
-// Gives each sector's channels their shades.
-void choose_shades(size_t count, const HuePlanes& hues, PixelPlanes& planes) {
-  const PixelTag d;
-  for (size_t i = 0; i < count; i += hn::Lanes(d)) {
-    const auto sector = hn::Load(d, hues.sector + i), v = hn::Load(d, hues.most + i);
-    const auto between = hn::Load(d, hues.between + i), low = hn::Load(d, hues.low + i);
-    const auto is = [&](int number) { return hn::Eq(sector, byte_value(number)); };
-    const auto zero = hn::Or(is(0), is(6)), one = is(1), two = is(2);
-    const auto three = is(3), four = is(4), five = is(5);
-    const auto store = [&](auto full, auto partly, uint8_t* plane) {
-      hn::Store(hn::IfThenElse(full, v, hn::IfThenElse(partly, between, low)), d, plane + i);
-    };
-    store(hn::Or(zero, five), hn::Or(one, four), planes.red);
-    store(hn::Or(one, two), hn::Or(zero, three), planes.green);
-    store(hn::Or(three, four), hn::Or(two, five), planes.blue);
   }
 }
 

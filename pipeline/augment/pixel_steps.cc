@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "decode/pixel/colour.h"
+#include "decode/pixel/hsv.h"
 #include "decode/pixel_ops.h"
 
 namespace stoker {
@@ -154,6 +155,13 @@ const PixelKind kContrastStep{
 const PixelKind kSaturationStep{
     .name = "saturation", .values = {"factor"}, .change = with_factor<adjust_saturation>};
 const PixelKind kHueStep{.name = "hue", .values = {"factor"}, .change = with_factor<adjust_hue>};
+const PixelKind kHsvStep{
+    .name = "hsv",
+    .values = {"hue", "saturation", "value"},
+    .change = [](const PixelStep& step, MutableImageView image, PixelScratch&) {
+      adjust_hsv(image,
+                 {.hue = step.values[0], .saturation = step.values[1], .value = step.values[2]});
+    }};
 const PixelKind kSharpnessStep{.name = "sharpness", .values = {"factor"}, .change = sharpness};
 const PixelKind kGrayscaleStep{.name = "grayscale", .change = alone<grayscale>};
 const PixelKind kPermuteStep{

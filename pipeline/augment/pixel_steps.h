@@ -42,6 +42,7 @@ Box crop_box(const PixelStep& step);
 extern const PixelKind kBrightnessStep, kContrastStep, kSaturationStep, kHueStep, kSharpnessStep;
 // No number.
 extern const PixelKind kGrayscaleStep, kInvertStep, kEqualizeStep, kAutocontrastStep;
+extern const PixelKind kHsvStep;        // hue, saturation, value: of HsvChange
 extern const PixelKind kPermuteStep;    // red, green, blue: the channel that each is made of
 extern const PixelKind kPosterizeStep;  // bits that are kept, 0 to 8
 extern const PixelKind kSolarizeStep;   // bytes of at least this threshold are inverted

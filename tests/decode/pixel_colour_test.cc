@@ -21,11 +21,13 @@
 #include "decode/pixel/byte_table.h"
 #include "decode/pixel/colour.h"
 #include "decode/pixel/gaussian_kernel.h"
+#include "decode/pixel/hsv.h"
 #include "tests/decode/every_target.h"
 #include "tests/decode/pixels.h"
 #include "tests/support/blur_reference.h"
 #include "tests/support/colour_operations.h"
 #include "tests/support/colour_reference.h"
+#include "tests/support/hsv_reference.h"
 
 namespace stoker {
 namespace {
@@ -84,6 +86,23 @@ class PixelColours : public EveryTarget {
     });
   }
 
+  // The twins take most of the time.
+  void compare_every_colour(const InPlace& fast, const InPlace& plain) {
+    Pixels image({4096, 16}), expected = image;
+    for (int red = 0; red < 256; ++red) {
+      for (int i = 0; i < 65536; ++i) {
+        uint8_t* pixel = image.pixel(0, 0) + 3 * i;
+        pixel[0] = static_cast<uint8_t>(red);
+        pixel[1] = static_cast<uint8_t>(i >> 8);
+        pixel[2] = static_cast<uint8_t>(i);
+      }
+      expected = image;
+      fast(image.view());
+      plain(expected.view());
+      ASSERT_EQ(image.packed(), expected.packed()) << "red " << red;
+    }
+  }
+
   std::mt19937 random_{17};
   PixelScratch scratch_;
 };
@@ -104,6 +123,15 @@ TEST_P(PixelColours, MapsAreThePlainTwins) {
   compare_factor(solarize, solarize_reference, -3, 260);
   compare_factor(adjust_gamma, gamma_reference, 0, 4);
   compare_factor(adjust_hue, hue_reference, -0.5, 0.5);
+  compare(300, [&] {
+    const auto upto = [&](double most) {
+      return std::uniform_real_distribution<double>(0, most)(random_);
+    };
+    const HsvChange change{2 * upto(1) - 1, upto(2), upto(2)};
+    return std::pair<InPlace, InPlace>{
+        [=](MutableImageView image) { adjust_hsv(image, change); },
+        [=](MutableImageView image) { hsv_reference(image, change); }};
+  });
   compare(100, [&] {
     const int bits = 1 + static_cast<int>(random_() % 8);
     return std::pair<InPlace, InPlace>{
@@ -147,21 +175,16 @@ TEST_P(PixelColours, TablesPerChannelAndComposedTables) {
 
 // Every colour there is, with some turns of the hue.
 TEST_P(PixelColours, HueOfEveryColour) {
-  Pixels image({4096, 16}), expected = image;
   for (const double factor : {0.0, -0.31}) {
-    for (int part = 0; part < 256; ++part) {
-      for (int i = 0; i < 65536; ++i) {
-        uint8_t* pixel = image.pixel(0, 0) + 3 * i;
-        pixel[0] = static_cast<uint8_t>(part);
-        pixel[1] = static_cast<uint8_t>(i >> 8);
-        pixel[2] = static_cast<uint8_t>(i);
-      }
-      expected = image;
-      adjust_hue(image.view(), factor);
-      // The twin takes most of the time.
-      hue_reference(expected.view(), factor);
-      ASSERT_EQ(image.packed(), expected.packed()) << "red " << part << ", factor " << factor;
-    }
+    compare_every_colour([=](MutableImageView image) { adjust_hue(image, factor); },
+                         [=](MutableImageView image) { hue_reference(image, factor); });
+  }
+}
+
+TEST_P(PixelColours, HsvOfEveryColour) {
+  for (const HsvChange& change : {HsvChange{}, HsvChange{0.0131, 1.57, 0.83}}) {
+    compare_every_colour([=](MutableImageView image) { adjust_hsv(image, change); },
+                         [=](MutableImageView image) { hsv_reference(image, change); });
   }
 }
 
@@ -212,9 +235,9 @@ TEST_P(PixelColours, TorchvisionsBlurOfTies) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, PixelColours, every_target(), target_name);
 
-// Every line is an operation, the image and a hash of what Pillow and torchvision made of it.
-TEST(PixelColourGolden, IsPillows) {
-  std::ifstream file(std::string(STOKER_GOLDEN_DIR) + "/pixel/colour.txt");
+// Every line is an operation, the image and a hash of what another library made of it.
+void expect_golden(const char* name_of_file, int lines) {
+  std::ifstream file(std::string(STOKER_GOLDEN_DIR) + "/pixel/" + name_of_file);
   ColourRoom room;
   int count = 0;
   for (std::string line; std::getline(file, line); ++count) {
@@ -236,8 +259,12 @@ TEST(PixelColourGolden, IsPillows) {
     EXPECT_EQ(fnv1a(image.packed()), hash) << line;
     EXPECT_TRUE(image.gaps_intact()) << line;
   }
-  EXPECT_EQ(count, 420);
+  EXPECT_EQ(count, lines);
 }
+
+TEST(PixelColourGolden, IsPillows) { expect_golden("colour.txt", 420); }
+
+TEST(PixelColourGolden, HsvIsOpenCvs) { expect_golden("hsv.txt", 40); }
 
 TEST(PixelColourGolden, GaussianKernelsAreTorchvisions) {
   std::ifstream file(std::string(STOKER_GOLDEN_DIR) + "/pixel/gaussian_kernels.txt");
@@ -268,6 +295,7 @@ TEST(PixelColourNumbers, AnyFiniteNumberIsDefined) {
     adjust_contrast(image.view(), number);
     adjust_saturation(image.view(), number);
     adjust_hue(image.view(), number);
+    adjust_hsv(image.view(), {number, number, number});
     adjust_sharpness(image.view(), number, scratch);
     solarize(image.view(), number);
     adjust_gamma(image.view(), number);

@@ -110,7 +110,7 @@ const char* const kLists[] = {
     "random_resized_crop((30, 40)) | pad((3, 4), fill=200) | color_jitter(0.3) | "
     "color_jitter(0.3) | resize | random_apply(color_jitter(0.9) | flip, p=0.3)",
     // Images that are made inside a border.
-    "letterbox | clamp_boxes | flip | sanitize_boxes",
+    "letterbox | clamp_boxes | flip | random_hsv | sanitize_boxes",
     "clamp_boxes | scale_jitter(scale_range=(0.3, 1.5)) | fixed_size_crop(fill=9)",
     "random_shortest_size((9, 12), 20) | color_jitter(0.4) | pad_to_size(fill=(1, 2, 3)) | invert",
     "resize | rotate(20) | sanitize_boxes | random_crop((10, 20)) | flip | fixed_size_crop(fill=3)",

@@ -17,6 +17,7 @@
 #include "pipeline/augment/program.h"
 #include "pipeline/files/digest.h"
 #include "tests/pipeline/drawn_steps.h"
+#include "tests/support/hsv_reference.h"
 
 namespace stoker {
 namespace {
@@ -379,6 +380,44 @@ TEST(RandomPhotometricDistort, ChannelsComeInEveryOrder) {
     EXPECT_NEAR(count, kSamples / 6.0, 100);
   }
   EXPECT_EQ(drawn_text("random_photometric_distort(p=0)", {64, 64}), "");
+}
+
+TEST(RandomHsv, GainsAreWhatNumbersReachToBothSides) {
+  const auto drawn = numbers_of_steps("random_hsv(0.1, value=0.25)", "hsv", {64, 64});
+  ASSERT_EQ(drawn.size(), size_t{kSamples});
+  std::array<std::vector<double>, 3> numbers;
+  for (const auto& each : drawn) {
+    for (size_t i = 0; i < 3; ++i) numbers[i].push_back(each[i]);
+  }
+  expect_uniform(numbers[0], -0.1, 0.1);
+  expect_uniform(numbers[1], 0.3, 1.7);
+  expect_uniform(numbers[2], 0.75, 1.25);
+  // Each has a draw of its own.
+  const double hue = drawn[0][0] / 0.1, saturation = (drawn[0][1] - 1) / 0.7;
+  const double value = (drawn[0][2] - 1) / 0.25;
+  EXPECT_GT(
+      std::min({std::abs(hue - saturation), std::abs(hue - value), std::abs(saturation - value)}),
+      1e-3);
+}
+
+TEST(RandomHsv, GainsOfNothingLeaveThePixelsAlone) {
+  EXPECT_EQ(drawn_text("random_hsv(0, 0, 0)", {64, 64}), "");
+  EXPECT_EQ(drawn_text("random_hsv(p=0)", {64, 64}), "");
+  EXPECT_THAT(drawn_text("random_hsv(0, 0, 0.1)", {64, 64}), HasSubstr("saturation=1, value="));
+  EXPECT_THROW(StageList("random_hsv(1.1)"), std::invalid_argument);
+}
+
+TEST(HsvStep, HasOpenCvsPixels) {
+  const std::vector<PixelStep> steps =
+      draw(AugmentSpec("random_hsv(0.5, 1, 1)", {5, 1}), {5, 1}, 3).steps;
+  ASSERT_EQ(steps.size(), 1u);
+  const auto& n = steps[0].values;
+  std::vector<uint8_t> bytes{255, 255, 255, 0, 0, 0, 200, 30, 90, 17, 203, 5, 1, 2, 254};
+  std::vector<uint8_t> expected = bytes;
+  PixelScratch scratch;
+  steps[0].kind->change(steps[0], {bytes.data(), 5, 1, 15}, scratch);
+  hsv_reference({expected.data(), 5, 1, 15}, {n[0], n[1], n[2]});
+  EXPECT_EQ(bytes, expected);
 }
 
 TEST(PermuteChannels, EachIsMadeOfTheOneThatIsNamed) {

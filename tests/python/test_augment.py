@@ -55,6 +55,7 @@ random_choice(*stages, weights=None, p=1)
 random_crop(size=None, padding=0, mode='constant', fill=0, pad_if_needed=False)
 random_erasing(p=0.5, scale=(0.02, 0.33), ratio=(0.3, 3.3), value=0, noise=False, mean=(0.485,
     0.456, 0.406), std=(0.229, 0.224, 0.225))
+random_hsv(hue=0.015, saturation=0.7, value=0.4, p=1)
 random_iou_crop(min_scale=0.3, max_scale=1, min_aspect_ratio=0.5, max_aspect_ratio=2,
     sampler_options=(0, 0.1, 0.3, 0.5, 0.7, 0.9, 1), trials=40)
 random_order(stages, p=1)

@@ -6,6 +6,7 @@
 
 #include "decode/pixel/blur.h"
 #include "decode/pixel/colour.h"
+#include "decode/pixel/hsv.h"
 
 namespace stoker {
 namespace {
@@ -49,6 +50,10 @@ const std::map<std::string, Operation>& operations() {
       {"invert", of_image(invert)},
       {"equalize", of_image(equalize)},
       {"autocontrast", of_image(autocontrast)},
+      {"hsv",
+       [](MutableImageView image, const Numbers& n, ColourRoom&) {
+         adjust_hsv(image, {n.at(0), n.at(1), n.at(2)});
+       }},
       {"pillow_blur",
        [](MutableImageView image, const Numbers& n, ColourRoom& room) {
          through(image, room, [&](MutableImageView out) {
