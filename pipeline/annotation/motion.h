@@ -24,8 +24,10 @@ enum class Motion : uint8_t {
   // The pixels stay. These are of objects alone.
   keep_centers,  // [x, y, width, height]: boxes whose centre is not inside become empty
   clamp,         // boxes are cut off at the picture's sides
-  sanitize,      // [min_size, min_area]: objects with a smaller box are dropped
-  drop_empty,    // so are objects whose box has no width or no height
+  // [min_size, min_area, min_visibility]: objects with a smaller box are dropped, and those of
+  // whose box steps have cut off too much.
+  sanitize,
+  drop_empty,  // so are objects whose box has no width or no height
 };
 
 constexpr bool is_of_objects(Motion motion) { return motion >= Motion::keep_centers; }

@@ -10,8 +10,11 @@
 namespace stoker {
 namespace {
 
-// As torchvision's kernels: those after which a box may reach out of the picture cut it off; a
-// resize does so for rotated boxes alone.
+// A share that is smaller by less is smaller by rounding: the cutting off of rotated boxes changes
+// the last bits of those that lie inside.
+constexpr double kShareRounding = 1e-9;
+
+// As torchvision's kernels: those after which a box may reach out of the picture cut it off.
 bool cuts_off(Motion motion) {
   return motion == Motion::crop || motion == Motion::pad || motion == Motion::turn ||
          motion == Motion::affine || motion == Motion::perspective || motion == Motion::clamp;
@@ -64,6 +67,16 @@ bool is_inside(double x, double y, Size picture) {
   return x >= 0 && x < picture.width && y >= 0 && y < picture.height;
 }
 
+double area_of(const std::array<double, 4>& box) {
+  const auto [x0, y0, x1, y1] = box;
+  return (x1 - x0) * (y1 - y0);
+}
+
+double area_of(const RotatedBox& box) {
+  const auto [x1, y1, x2, y2, x3, y3, x4, y4] = box;
+  return length_of(x2 - x1, y2 - y1) * length_of(x3 - x2, y3 - y2);
+}
+
 // As SanitizeBoundingBoxes: large enough, and inside the picture.
 struct BoxRule {
   double min_size, min_area;
@@ -95,6 +108,7 @@ void ObjectMover::begin(const Annotations& annotations, int keypoints) {
   keypoints_ = annotations.keypoints;
   points_ = static_cast<size_t>(keypoints);
   keypoints_.resize(objects_.size() * points_);
+  visible_.assign(objects_.size(), 1);
   for (size_t i = 0; i < objects_.size(); ++i) objects_[i].index = static_cast<int32_t>(i);
 }
 
@@ -103,7 +117,10 @@ void ObjectMover::move(const Movement& movement) {
     move_boxes(movement);
     move_keypoints(movement);
   }
-  if (cuts_off(movement.motion)) clamp(movement.after);
+  // A resize cuts off rotated boxes alone.
+  const bool is_cut =
+      cuts_off(movement.motion) || (movement.motion == Motion::resize && !corners_.empty());
+  if (is_cut) clamp(movement.after);
   if (movement.motion == Motion::keep_centers) keep_centers(movement);
   if (movement.motion == Motion::sanitize) sanitize(movement);
   if (movement.motion == Motion::drop_empty) drop_empty();
@@ -115,10 +132,7 @@ void ObjectMover::move_boxes(const Movement& movement) {
   if (corners_.empty()) {
     for (AnnotatedObject& object : objects_) object.box = moved_box(object.box, map);
   }
-  for (RotatedBox& box : corners_) {
-    box = moved_rotated_box(box, movement.motion, map);
-    if (movement.motion == Motion::resize) box = clamped(box, movement.after);
-  }
+  for (RotatedBox& box : corners_) box = moved_rotated_box(box, movement.motion, map);
 }
 
 void ObjectMover::move_keypoints(const Movement& movement) {
@@ -130,11 +144,20 @@ void ObjectMover::move_keypoints(const Movement& movement) {
   }
 }
 
+double ObjectMover::box_area(size_t place) const {
+  return corners_.empty() ? area_of(objects_[place].box) : area_of(corners_[place]);
+}
+
 void ObjectMover::clamp(Size picture) {
-  if (corners_.empty()) {
-    for (AnnotatedObject& object : objects_) object.box = clamped_upright(object.box, picture);
+  for (size_t i = 0; i < objects_.size(); ++i) {
+    const double before = box_area(i);
+    if (corners_.empty()) {
+      objects_[i].box = clamped_upright(objects_[i].box, picture);
+    } else {
+      corners_[i] = clamped(corners_[i], picture);
+    }
+    visible_[i] *= before > 0 ? std::min(box_area(i) / before, 1.0) : 0;
   }
-  for (RotatedBox& box : corners_) box = clamped(box, picture);
 }
 
 // As RandomIoUCrop, which has no rotated boxes: here it is the centre that counts for them, too.
@@ -147,12 +170,15 @@ void ObjectMover::keep_centers(const Movement& movement) {
     if (left < x && x < right && top < y && y < bottom) continue;
     objects_[i].box = {};
     if (!corners_.empty()) corners_[i] = {};
+    visible_[i] = 0;
   }
 }
 
 void ObjectMover::sanitize(const Movement& movement) {
   const BoxRule rule{movement.values[0], movement.values[1], movement.after};
+  const double least_visible = movement.values[2] - kShareRounding;
   keep_if([&](size_t i) {
+    if (visible_[i] < least_visible) return false;
     return corners_.empty() ? rule.takes(objects_[i].box) : rule.takes(corners_[i]);
   });
 }
@@ -171,11 +197,13 @@ void ObjectMover::keep_if(Takes takes) {
     if (!takes(i)) continue;
     objects_[kept] = objects_[i];
     if (!corners_.empty()) corners_[kept] = corners_[i];
+    visible_[kept] = visible_[i];
     std::copy_n(keypoints_.begin() + static_cast<ptrdiff_t>(i * points_), points_,
                 keypoints_.begin() + static_cast<ptrdiff_t>(kept * points_));
     ++kept;
   }
   objects_.resize(kept);
+  visible_.resize(kept);
   if (!corners_.empty()) corners_.resize(kept);
   keypoints_.resize(kept * points_);
 }

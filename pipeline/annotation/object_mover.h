@@ -31,6 +31,7 @@ class ObjectMover {
  private:
   void move_boxes(const Movement& movement);
   void move_keypoints(const Movement& movement);
+  double box_area(size_t place) const;
   void clamp(Size picture);
   void keep_centers(const Movement& movement);
   void sanitize(const Movement& movement);
@@ -42,7 +43,8 @@ class ObjectMover {
   std::vector<AnnotatedObject> objects_;
   std::vector<std::array<double, 8>> corners_;
   std::vector<Keypoint> keypoints_;
-  size_t points_ = 0;  // of each object
+  std::vector<double> visible_;  // the share of each object's box that was not cut off
+  size_t points_ = 0;            // of each object
 };
 
 }  // namespace stoker

@@ -271,8 +271,9 @@ const PixelKind kKeepCentersStep{.name = "keep_centers",
                                  .values = {"x", "y", "width", "height"},
                                  .motion = Motion::keep_centers};
 const PixelKind kClampBoxesStep{.name = "clamp_boxes", .motion = Motion::clamp};
-const PixelKind kSanitizeBoxesStep{
-    .name = "sanitize_boxes", .values = {"min_size", "min_area"}, .motion = Motion::sanitize};
+const PixelKind kSanitizeBoxesStep{.name = "sanitize_boxes",
+                                   .values = {"min_size", "min_area", "min_visibility"},
+                                   .motion = Motion::sanitize};
 const PixelKind kDropEmptyStep{.name = "drop_empty_boxes", .motion = Motion::drop_empty};
 
 const PixelKind kBlendBeginStep{

@@ -79,7 +79,7 @@ void add_perspective(Draws& draws, const std::array<double, 8>& coefficients,
 
 extern const PixelKind kKeepCentersStep;    // x, y, width, height
 extern const PixelKind kClampBoxesStep;     // no number
-extern const PixelKind kSanitizeBoxesStep;  // min_size, min_area
+extern const PixelKind kSanitizeBoxesStep;  // min_size, min_area, min_visibility
 extern const PixelKind kDropEmptyStep;      // no number
 
 // AugMix, which blends an image with changed copies of it. These stand around the steps of each

@@ -300,8 +300,9 @@ def to_torchvision(drawn: str, image: Any) -> Any:
     `gaussian_blur` are calls of torchvision.transforms.functional.
 
     ValueError: a step whose pixels cannot be made of its numbers alone: noise, an operation of your
-    own, rows that are mixed with others; and random_hsv's, whose pixels are OpenCV's. The size after a rotation with expand=True is not among
-    the numbers: this makes an image of the size before it.
+    own, rows that are mixed with others; and random_hsv's, whose pixels are OpenCV's. The size
+    after a rotation with expand=True is not among the numbers: this makes an image of the size
+    before it.
     """
     from torchvision.transforms import functional
 

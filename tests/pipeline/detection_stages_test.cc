@@ -449,9 +449,13 @@ TEST(BoxSteps, AreNotInTheWayOfTheDecoder) {
   EXPECT_EQ(drawn.plan.steps, 5u);
   EXPECT_EQ(drawn.plan.crop.resized, (Size{64, 64}));
   EXPECT_TRUE(drawn.plan.crop.flip);
-  EXPECT_THAT(steps_text(drawn.steps),
-              HasSubstr("clamp_boxes | flip | sanitize_boxes(min_size=2, min_area=9)"));
+  EXPECT_THAT(
+      steps_text(drawn.steps),
+      HasSubstr("clamp_boxes | flip | sanitize_boxes(min_size=2, min_area=9, min_visibility=0)"));
+  EXPECT_EQ(drawn_text("sanitize_boxes(min_visibility=0.1)", {64, 64}),
+            "sanitize_boxes(min_size=1, min_area=1, min_visibility=0.1)");
   EXPECT_THROW(StageList("sanitize_boxes(0.5)"), std::invalid_argument);
+  EXPECT_THROW(StageList("sanitize_boxes(min_visibility=1.1)"), std::invalid_argument);
 }
 
 TEST(BoxSteps, AreExplainedAsSuch) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -162,6 +163,195 @@ TEST(ObjectMover, SanitizeOfRotatedBoxesCountsTheirOwnSides) {
   EXPECT_EQ(moved(annotations, {movement(Motion::sanitize, {2, 40})}).objects().size(), 1u);
   EXPECT_EQ(moved(annotations, {movement(Motion::sanitize, {2, 41})}).objects().size(), 0u);
   EXPECT_EQ(moved(annotations, {movement(Motion::sanitize, {3, 1})}).objects().size(), 0u);
+}
+
+// Whether an object is still there after these movements, if this share of it must be.
+bool is_visible(const Annotations& annotations, std::vector<Movement> movements, double share) {
+  movements.push_back(
+      movement(Motion::sanitize, {0, 0, share}, movements.back().after, movements.back().after));
+  return !moved(annotations, movements).objects().empty();
+}
+
+bool is_visible(const Box4& box, const std::vector<Movement>& movements, double share) {
+  return is_visible(with_boxes({box}), movements, share);
+}
+
+Movement crop_of(double x, double y, int width, int height, Size before = kPicture) {
+  return movement(Motion::crop, {x, y, double(width), double(height)}, {width, height}, before);
+}
+
+TEST(ObjectMover, ACropLeavesAShareOfABox) {
+  // A quarter of kBox, 20 x 30: its right half, and of this the lower half.
+  const Movement crop = crop_of(20, 35, 60, 25);
+  EXPECT_TRUE(is_visible(kBox, {crop}, 0.25));
+  EXPECT_FALSE(is_visible(kBox, {crop}, 0.2501));
+  EXPECT_TRUE(is_visible(kBox, {crop_of(0, 0, 30, 50)}, 1));
+  EXPECT_FALSE(is_visible(kBox, {crop_of(0, 0, 29, 50)}, 1));
+  // Nothing is left, but any share will do.
+  EXPECT_TRUE(is_visible(kBox, {crop_of(40, 0, 60, 60)}, 0));
+  EXPECT_FALSE(is_visible(kBox, {crop_of(40, 0, 60, 60)}, 0.001));
+}
+
+TEST(ObjectMover, SharesOfOneStepAfterTheOtherAreMultiplied) {
+  const Movement half = crop_of(20, 0, 80, 60), resize = movement(Motion::resize, {}, {40, 120});
+  // At last the box is at [0, 5] x [20, 80].
+  const Movement flip = movement(Motion::flip, {}, {40, 120}, {40, 120});
+  const Movement turned = movement(Motion::turn, {2}, {40, 120}, {40, 120});
+  const Movement again = crop_of(0, 0, 40, 50, {40, 120});
+  const std::vector<Movement> all{half, movement(Motion::resize, {}, {40, 120}, {80, 60}), flip,
+                                  turned, again};
+  EXPECT_TRUE(is_visible(kBox, all, 0.25));
+  EXPECT_FALSE(is_visible(kBox, all, 0.2501));
+  // The size of a picture is no matter.
+  EXPECT_TRUE(is_visible(kBox, {resize}, 1));
+}
+
+TEST(ObjectMover, OtherStepsCutBoxesOffToo) {
+  // A fifth of this box lies outside.
+  const Box4 out{80, 0, 105, 60};
+  // A flip leaves it there, and then there is room for it.
+  EXPECT_TRUE(
+      is_visible(out, {movement(Motion::flip), movement(Motion::pad, {9, 0, 0, 0}, {109, 60})}, 1));
+  for (const Movement& each :
+       {movement(Motion::clamp), movement(Motion::pad, {1, 1, 1, 1}, {102, 62}),
+        movement(Motion::turn, {2}), movement(Motion::affine, {1, 0, 0, 0, 1, 0}),
+        movement(Motion::perspective, {1, 0, 0, 0, 1, 0, 0, 0})}) {
+    // A padding makes room for one pixel more.
+    const double share = each.motion == Motion::pad ? 21.0 / 25 : 0.8;
+    EXPECT_TRUE(is_visible(out, {each}, share)) << int(each.motion);
+    EXPECT_FALSE(is_visible(out, {each}, share + 1e-6)) << int(each.motion);
+  }
+}
+
+TEST(ObjectMover, NothingIsVisibleOfAnEmptyBox) {
+  EXPECT_FALSE(is_visible({5, 5, 5, 9}, {movement(Motion::clamp)}, 0.001));
+  const Movement elsewhere = movement(Motion::keep_centers, {50, 0, 50, 60});
+  EXPECT_TRUE(is_visible(kBox, {elsewhere}, 0));
+  EXPECT_FALSE(is_visible(kBox, {elsewhere}, 0.001));
+  const Movement flat = movement(Motion::affine, {1, 1, 0, 1, 1, 0});
+  EXPECT_FALSE(is_visible(kBox, {flat}, 0.001));
+  const Box4 endless{-1e308, 0, 1e308, 1e308};
+  EXPECT_FALSE(is_visible(endless, {movement(Motion::clamp)}, 0.001));
+}
+
+TEST(ObjectMover, SharesGoWithTheirObjects) {
+  // Half of the last box is cut off, and then the one in the middle goes.
+  ObjectMover mover;
+  const auto sanitize = [&](double share) {
+    mover.move(movement(Motion::sanitize, {0, 0, share}, {80, 60}, {80, 60}));
+    return mover.objects().size();
+  };
+  mover.begin(with_boxes({{40, 0, 60, 20}, {5, 5, 5, 5}, kBox}), 0);
+  mover.move(crop_of(20, 0, 80, 60));
+  mover.move(movement(Motion::drop_empty));
+  EXPECT_EQ(sanitize(0.5), 2u);
+  // The next sample's are whole.
+  mover.begin(with_boxes({kBox, kBox, kBox}), 0);
+  EXPECT_EQ(sanitize(1), 3u);
+  mover.move(crop_of(20, 0, 60, 60, {80, 60}));
+  EXPECT_EQ(sanitize(0.51), 0u);
+}
+
+TEST(ObjectMover, ARotatedBoxIsVisibleByTheAreaOfWhatItIsCutOffTo) {
+  // RotatedBoxesAreCutOffToTheSmallestOfTheirAngle has this box: 20 x 10 of 40 x 20 are left.
+  const double r = std::sqrt(2.0);
+  Annotations annotations = with_boxes({{}});
+  annotations.corners = {{-15 * r, 5 * r, 5 * r, -15 * r, 15 * r, -5 * r, -5 * r, 15 * r}};
+  // Only where there is room for its corners it is not dropped in any case.
+  const Movement pad = movement(Motion::pad, {20, 20, 0, 0}, {120, 80});
+  const Movement large = movement(Motion::pad, {20, 20, 0, 0}, {220, 140}, {200, 120});
+  const Movement resize = movement(Motion::resize, {}, {200, 120});
+  for (const std::vector<Movement>& cut :
+       {std::vector{movement(Motion::clamp), pad}, std::vector{resize, large}}) {
+    EXPECT_TRUE(is_visible(annotations, cut, 0.25));
+    EXPECT_FALSE(is_visible(annotations, cut, 0.2501));
+  }
+  // Inside, but for the last bits.
+  annotations.corners = {{20.1, 30.7, 30.3, 20.5, 40.5, 30.7, 30.3, 40.9}};
+  EXPECT_TRUE(is_visible(annotations, {movement(Motion::clamp), movement(Motion::turn, {2})}, 1));
+  const Movement elsewhere = movement(Motion::keep_centers, {50, 0, 50, 60});
+  EXPECT_FALSE(is_visible(annotations, {elsewhere}, 0.001));
+}
+
+// A plain twin for upright boxes: where its part is that is still seen, and how much of its area
+// each step has left.
+struct SeenBox {
+  Box4 box;
+  double share = 1;
+
+  void cut_off(Size picture) {
+    const double before = (box[2] - box[0]) * (box[3] - box[1]);
+    const double left = std::max(box[0], 0.0), right = std::min(box[2], double(picture.width));
+    const double top = std::max(box[1], 0.0), bottom = std::min(box[3], double(picture.height));
+    share *= right > left && bottom > top ? (right - left) * (bottom - top) / before : 0;
+    box = {left, top, std::max(left, right), std::max(top, bottom)};
+  }
+  void move(const Movement& step) {
+    const auto [a, b, c, d, e, f, g, h] = step.values;
+    const double width = step.before.width;
+    const double x = double(step.after.width) / width;
+    const double y = double(step.after.height) / step.before.height;
+    if (share == 0) return;
+    if (step.motion == Motion::crop) box = {box[0] - a, box[1] - b, box[2] - a, box[3] - b};
+    if (step.motion == Motion::pad) box = {box[0] + a, box[1] + b, box[2] + a, box[3] + b};
+    if (step.motion == Motion::flip) box = {width - box[2], box[1], width - box[0], box[3]};
+    if (step.motion == Motion::resize) box = {box[0] * x, box[1] * y, box[2] * x, box[3] * y};
+    if (step.motion == Motion::crop || step.motion == Motion::pad) cut_off(step.after);
+  }
+};
+
+Movement any_movement(Size before, std::mt19937& random) {
+  const auto upto = [&](int most) { return static_cast<int>(random() % (unsigned(most) + 1)); };
+  switch (random() % 4) {
+    case 0: {
+      const int x = upto(before.width / 3), y = upto(before.height / 3);
+      return crop_of(x, y, before.width - x - upto(before.width / 3),
+                     before.height - y - upto(before.height / 3), before);
+    }
+    case 1: {
+      const int x = upto(9), y = upto(9), right = upto(9), bottom = upto(9);
+      return movement(Motion::pad, {double(x), double(y), double(right), double(bottom)},
+                      {before.width + x + right, before.height + y + bottom}, before);
+    }
+    case 2:
+      return movement(Motion::resize, {}, {20 + upto(200), 20 + upto(200)}, before);
+    default:
+      return movement(Motion::flip, {}, before, before);
+  }
+}
+
+TEST(ObjectMover, SharesAreThoseOfThePlainTwin) {
+  std::mt19937 random(5);
+  const auto upto = [&](double most) {
+    return std::uniform_real_distribution<double>(0, most)(random);
+  };
+  int kept = 0, dropped = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    const double left = upto(90), top = upto(50);
+    // Some reach out of the picture from the beginning.
+    const Box4 box{left - 5, top - 5, left + 1 + upto(40), top + 1 + upto(30)};
+    Annotations turned = with_boxes({box});
+    turned.corners = {{box[0], box[1], box[2], box[1], box[2], box[3], box[0], box[3]}};
+    std::vector<Movement> movements{crop_of(0, 0, 100, 60)};
+    SeenBox twin{box};
+    twin.move(movements[0]);
+    for (int step = 0; step < 5; ++step) {
+      movements.push_back(any_movement(movements.back().after, random));
+      twin.move(movements.back());
+    }
+    // Sanitizing drops what reaches out by a rounding of the last resize.
+    const Size last = movements.back().after;
+    movements.push_back(movement(Motion::clamp, {}, last, last));
+    const double share = trial % 2 == 0 ? upto(1) : twin.share + (trial % 4 == 1 ? 1e-6 : -1e-6);
+    if (share <= 0 || share > 1) continue;
+    const bool expected = twin.share >= share;
+    ASSERT_EQ(is_visible(box, movements, share), expected) << trial << ": " << twin.share;
+    // The same box as a rotated one that is not turned.
+    ASSERT_EQ(is_visible(turned, movements, share), expected) << trial << ": " << twin.share;
+    ++(expected ? kept : dropped);
+  }
+  EXPECT_GT(kept, 500);
+  EXPECT_GT(dropped, 500);
 }
 
 TEST(ObjectMover, RotatedBoxesKeepTheirFirstCorner) {

@@ -71,7 +71,7 @@ resize_center_crop(short=0, size=None, filter='bilinear')
 resize_keep_ratio(size=None, longest=0, filter='bilinear', scale_p=0, scale=(0.85, 1.05),
     scale_area=False, aspect_p=0, aspect=(0.9, 1.11))
 rotate(degrees, interpolation='nearest', expand=False, center=None, fill=0, p=1)
-sanitize_boxes(min_size=1, min_area=1)
+sanitize_boxes(min_size=1, min_area=1, min_visibility=0)
 scale_jitter(target_size=None, scale_range=(0.1, 2), filter='bilinear')
 sharpness(factor, p=1)
 solarize(threshold, p=1)
