@@ -48,23 +48,46 @@ void fill(std::byte* out, size_t count, T value) {
   std::fill_n(reinterpret_cast<T*>(out), count, value);
 }
 
-// Names a step that cannot move what lies on a picture, as far as example images show it.
-std::string unmovable_step(const AugmentSpec& augment) {
+// Calls look(draws) for example images. `objects`: those that lie on them; null: they carry none.
+template <class Look>
+void draw_examples(const AugmentSpec& augment, const Annotations* objects, const Look& look) {
   constexpr int64_t kSamples = 64;
-  const Annotations nothing;
   Draws draws;
-  draws.carry(&nothing, 0);  // or a stage that needs boxes would end the list
+  draws.carry(objects, 0);
   for (int64_t sample = 0; sample < kSamples; ++sample) {
     for (size_t level = 0; level < augment.stages.levels().size(); ++level) {
       draw_example(augment.view(0), level, {640, 480}, sample, draws);
-      for (const PixelStep& step : draws.steps()) {
-        const bool mirrors =
-            step.kind == &kPadStep && static_cast<Padding>(step.choice) != Padding::constant;
-        if (mirrors || step.kind->motion == Motion::unknown) return step.kind->name;
-      }
+      look(draws);
     }
   }
-  return "";
+}
+
+// Names a step that cannot move what lies on a picture, as far as example images show it.
+std::string unmovable_step(const AugmentSpec& augment) {
+  const Annotations nothing;  // or a stage that needs boxes would end the list
+  std::string name;
+  draw_examples(augment, &nothing, [&](const Draws& draws) {
+    for (const PixelStep& step : draws.steps()) {
+      const bool mirrors =
+          step.kind == &kPadStep && static_cast<Padding>(step.choice) != Padding::constant;
+      if (mirrors || step.kind->motion == Motion::unknown) name = step.kind->name;
+    }
+  });
+  return name;
+}
+
+// Returns why samples without objects cannot be augmented so, if those with objects can.
+std::string missing_objects(const AugmentSpec& augment) {
+  const Annotations nothing;
+  const auto failure = [&](const Annotations* objects) {
+    std::string first;
+    draw_examples(augment, objects, [&](const Draws& draws) {
+      if (first.empty()) first = draws.failure();
+    });
+    return first;
+  };
+  const std::string problem = failure(nullptr);
+  return problem == failure(&nothing) ? "" : problem;
 }
 
 void require(bool good, const char* field, const std::string& problem) {
@@ -144,6 +167,8 @@ void check_annotations(const AnnotationInfo& info, const AnnotationOptions& opti
   const std::string stage = unmovable_step(augment);
   require(stage.empty(), "",
           ": " + stage + " cannot move what the samples carry: " + describe(info));
+  const std::string missing = info.objects ? "" : missing_objects(augment);
+  require(missing.empty(), "", ": " + missing + ", but " + describe(info));
 }
 
 AnnotationColumns::AnnotationColumns(const AnnotationInfo& info, const AnnotationOptions& options,

@@ -55,7 +55,7 @@ struct AnnotationColumn {
 std::vector<AnnotationColumn> annotation_columns(const AnnotationInfo& info,
                                                  const AnnotationOptions& options, Size output);
 // Throws InvalidField for options that cannot be, and for an augmentation that cannot move what the
-// samples carry.
+// samples carry, or needs boxes that they do not have.
 void check_annotations(const AnnotationInfo& info, const AnnotationOptions& options,
                        const AugmentSpec& augment);
 

@@ -307,6 +307,35 @@ TEST(AnnotatedFeed, WhatCannotMoveIsRefused) {
   EXPECT_NO_THROW(Feed(source, still, annotated_options()));
 }
 
+// Pictures that carry a label image and nothing else.
+class LabelledSource final : public ForwardingSource {
+ public:
+  explicit LabelledSource(const Source& source) : ForwardingSource(source), info_(source.info()) {
+    info_.annotations = {.label_image = true};
+  }
+  const SourceInfo& info() const override { return info_; }
+
+ private:
+  SourceInfo info_;
+};
+
+TEST(AnnotatedFeed, StagesThatNeedBoxesAreRefusedForLabelImages) {
+  const FakeSource files = pictures();
+  const LabelledSource source(files);
+  LoaderOptions options = annotated_options();
+  options.annotations.masks = RowMasks::none;
+  const auto refused = [&](const std::string& stages) {
+    return message_of([&] { Feed feed(source, AugmentSpec(stages, kPaintedRow), options); });
+  };
+  const char* const kProblem =
+      "LoaderOptions: annotations: random_iou_crop: the data have no boxes, but label images";
+  EXPECT_THAT(refused("random_iou_crop | resize((32, 40))"), ::testing::HasSubstr(kProblem));
+  EXPECT_THAT(refused("random_apply(random_iou_crop, p=0.1) | resize((32, 40))"),
+              ::testing::HasSubstr(kProblem));
+  // A list that fails on the example images with and without boxes is another matter.
+  EXPECT_EQ(refused("trim_border(300) | resize((32, 40))"), "nothing was thrown");
+}
+
 TEST(AnnotatedFeed, ViewsOfSourcesHaveTheirAnnotations) {
   const FakeSource files = pictures();
   const PaintedSource source(files);
