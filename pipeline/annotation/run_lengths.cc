@@ -20,21 +20,6 @@ void add_run(std::vector<uint32_t>& runs, size_t first, bool are_ones, uint32_t 
   }
 }
 
-void unite_runs(std::span<const uint32_t> a, std::span<const uint32_t> b,
-                std::vector<uint32_t>& out) {
-  out.clear();
-  uint32_t left_a = 0, left_b = 0;  // of the runs before these
-  for (size_t i = 0, j = 0;;) {
-    while (left_a == 0 && i < a.size()) left_a = a[i++];
-    while (left_b == 0 && j < b.size()) left_b = b[j++];
-    const uint32_t length = std::min(left_a, left_b);
-    if (length == 0) return;
-    add_run(out, 0, i % 2 == 0 || j % 2 == 0, length);
-    left_a -= length;
-    left_b -= length;
-  }
-}
-
 }  // namespace
 
 void append_polygon_runs(std::span<const std::array<double, 2>> points, Size size,
@@ -56,16 +41,6 @@ void append_polygon_runs(std::span<const std::array<double, 2>> points, Size siz
     from = change;
   }
   add_run(runs, first, are_ones, static_cast<uint32_t>(size.width) * height - from);
-}
-
-void merge_runs(std::span<const std::vector<uint32_t>> masks, std::vector<uint32_t>& out) {
-  out.clear();
-  if (!masks.empty()) out = masks.front();
-  std::vector<uint32_t> before;
-  for (size_t i = 1; i < masks.size(); ++i) {
-    std::swap(before, out);
-    unite_runs(before, masks[i], out);
-  }
 }
 
 std::string append_text_runs(std::string_view text, std::vector<uint32_t>& runs) {

@@ -18,8 +18,6 @@ namespace stoker {
 // the picture are allowed.
 void append_polygon_runs(std::span<const std::array<double, 2>> points, Size size,
                          std::vector<uint32_t>& runs);
-// Sets `out` to the union of masks of one size, as rleMerge(): no run but the first is 0.
-void merge_runs(std::span<const std::vector<uint32_t>> masks, std::vector<uint32_t>& out);
 // Appends the runs of a compressed text ("Zk4..."). Returns "", or what is wrong.
 std::string append_text_runs(std::string_view text, std::vector<uint32_t>& runs);
 // Returns "", or why these are no runs of a picture of this size: "the run lengths add up to 5

@@ -169,7 +169,7 @@ struct DrawnPicture {
           {static_cast<uint32_t>(annotations.points.size()), static_cast<uint32_t>(points.size())});
       annotations.points.insert(annotations.points.end(), points.begin(), points.end());
     }
-    merge_runs(runs, annotations.runs);
+    annotations.runs = united_runs(runs);
     labels.size = image.size = annotations.size;
     image.label_bytes = label_bytes;
     for (int i = 0; i < width * height; ++i) {

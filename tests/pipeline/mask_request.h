@@ -10,6 +10,7 @@
 //   union                       gives the run lengths of the object's polygons
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -23,6 +24,26 @@
 #include "pipeline/annotation/run_lengths.h"
 
 namespace stoker {
+
+// Returns the runs of the pixels that any of these masks of one size has, as rleMerge() of
+// pycocotools: no run but the first is 0.
+inline std::vector<uint32_t> united_runs(const std::vector<std::vector<uint32_t>>& masks) {
+  std::vector<bool> pixels;
+  for (const std::vector<uint32_t>& runs : masks) {
+    size_t at = 0;
+    for (size_t i = 0; i < runs.size(); at += runs[i], ++i) {
+      pixels.resize(std::max(pixels.size(), at + runs[i]));
+      if (i % 2 == 1) std::fill_n(pixels.begin() + static_cast<ptrdiff_t>(at), runs[i], true);
+    }
+  }
+  std::vector<uint32_t> united;
+  for (size_t at = 0; at < pixels.size();) {
+    const size_t first = at;
+    while (at < pixels.size() && pixels[at] == (united.size() % 2 == 1)) ++at;
+    united.push_back(static_cast<uint32_t>(at - first));
+  }
+  return united;
+}
 
 class MaskRequests {
  public:
@@ -132,9 +153,7 @@ class MaskRequests {
       append_polygon_runs(std::span(annotations_.points).subspan(polygon.first, polygon.count),
                           annotations_.size, masks.emplace_back());
     }
-    std::vector<uint32_t> all;
-    merge_runs(masks, all);
-    return all;
+    return united_runs(masks);
   }
 
   LabelImage label_image(int label_bytes, int fill) const {

@@ -1,5 +1,5 @@
 // Run lengths: pycocotools's by hash (tests/golden/annotation/make_masks.py), a plain twin that
-// walks along all points of a boundary, unions, and texts.
+// walks along all points of a boundary, and texts.
 #include "pipeline/annotation/run_lengths.h"
 
 #include <gtest/gtest.h>
@@ -112,31 +112,6 @@ TEST(RunLengths, AreThoseOfAWalkAlongTheBoundary) {
     ASSERT_EQ(bits, walked_bits(points, size)) << testing::PrintToString(points);
   });
   EXPECT_GT(ones, 100000);
-}
-
-TEST(RunLengths, UnionHasThePixelsOfAll) {
-  std::mt19937 random(2);
-  for (int i = 0; i < 500; ++i) {
-    const uint32_t pixels = 1 + random() % 60;
-    std::vector<Runs> masks(1 + random() % 4);
-    std::vector<bool> expected(pixels);
-    for (Runs& runs : masks) {
-      for (uint32_t left = pixels; left > 0; left -= runs.back()) {
-        runs.push_back(std::min<uint32_t>(left, random() % 9));  // some are 0
-      }
-      const std::vector<bool> bits = bits_of(runs);
-      for (size_t at = 0; at < pixels; ++at) expected[at] = expected[at] || bits[at];
-    }
-    Runs all{7};
-    merge_runs(masks, all);
-    ASSERT_EQ(bits_of(all), expected);
-    if (masks.size() > 1) {
-      EXPECT_EQ(std::count(all.begin() + 1, all.end(), 0u), 0);
-    }
-  }
-  Runs none{7};
-  merge_runs({}, none);
-  EXPECT_TRUE(none.empty());
 }
 
 TEST(RunLengths, AreReadFromATextOfPycocotools) {
