@@ -52,7 +52,8 @@ struct AnnotatedObject {
   double area = 0;              // of its mask, in pixels, as the data have it; else the box's
   bool is_crowd = false;
   MaskShape mask{};
-  int32_t index = 0;  // in Annotations::objects, by which a moved object finds the rest
+  int32_t index = 0;   // in Annotations::objects, by which a moved object finds the rest
+  double visible = 1;  // the share of its box that no motion has cut off
 };
 
 struct Keypoint {

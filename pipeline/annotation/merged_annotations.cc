@@ -106,6 +106,10 @@ bool MergedAnnotations::place_mask(const MovedAnnotations& picture, int x, int y
   const Box box = bounds_of(plane);
   if (is_cut && box.width == 0) return false;
   if (is_cut) {
+    const auto [x0, y0, x1, y1] = object.box;
+    const double before = (x1 - x0) * (y1 - y0);
+    const double share = before > 0 ? double(box.width) * box.height / before : 0;
+    object.visible *= std::min(share, 1.0);
     object.box = {double(x + box.x), double(y + box.y), double(x + box.x + box.width),
                   double(y + box.y + box.height)};
   }

@@ -108,7 +108,6 @@ void ObjectMover::begin(const Annotations& annotations, int keypoints) {
   keypoints_ = annotations.keypoints;
   points_ = static_cast<size_t>(keypoints);
   keypoints_.resize(objects_.size() * points_);
-  visible_.assign(objects_.size(), 1);
   for (size_t i = 0; i < objects_.size(); ++i) objects_[i].index = static_cast<int32_t>(i);
 }
 
@@ -156,7 +155,7 @@ void ObjectMover::clamp(Size picture) {
     } else {
       corners_[i] = clamped(corners_[i], picture);
     }
-    visible_[i] *= before > 0 ? std::min(box_area(i) / before, 1.0) : 0;
+    objects_[i].visible *= before > 0 ? std::min(box_area(i) / before, 1.0) : 0;
   }
 }
 
@@ -170,7 +169,7 @@ void ObjectMover::keep_centers(const Movement& movement) {
     if (left < x && x < right && top < y && y < bottom) continue;
     objects_[i].box = {};
     if (!corners_.empty()) corners_[i] = {};
-    visible_[i] = 0;
+    objects_[i].visible = 0;
   }
 }
 
@@ -178,7 +177,7 @@ void ObjectMover::sanitize(const Movement& movement) {
   const BoxRule rule{movement.values[0], movement.values[1], movement.after};
   const double least_visible = movement.values[2] - kShareRounding;
   keep_if([&](size_t i) {
-    if (visible_[i] < least_visible) return false;
+    if (objects_[i].visible < least_visible) return false;
     return corners_.empty() ? rule.takes(objects_[i].box) : rule.takes(corners_[i]);
   });
 }
@@ -197,13 +196,11 @@ void ObjectMover::keep_if(Takes takes) {
     if (!takes(i)) continue;
     objects_[kept] = objects_[i];
     if (!corners_.empty()) corners_[kept] = corners_[i];
-    visible_[kept] = visible_[i];
     std::copy_n(keypoints_.begin() + static_cast<ptrdiff_t>(i * points_), points_,
                 keypoints_.begin() + static_cast<ptrdiff_t>(kept * points_));
     ++kept;
   }
   objects_.resize(kept);
-  visible_.resize(kept);
   if (!corners_.empty()) corners_.resize(kept);
   keypoints_.resize(kept * points_);
 }

@@ -43,7 +43,6 @@ class ObjectMover {
   std::vector<AnnotatedObject> objects_;
   std::vector<std::array<double, 8>> corners_;
   std::vector<Keypoint> keypoints_;
-  std::vector<double> visible_;  // the share of each object's box that was not cut off
   size_t points_ = 0;            // of each object
 };
 

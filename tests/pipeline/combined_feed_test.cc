@@ -95,9 +95,9 @@ std::vector<SampleId> pictures_in(SampleId id, const RowNote& note) {
 }
 
 // A label image for each picture, as a PNG: its pixels are the picture's.
-class LabelledSource final : public ForwardingSource {
+class LabelledPictures final : public ForwardingSource {
  public:
-  LabelledSource(const Source& source, Painting painting)
+  LabelledPictures(const Source& source, Painting painting)
       : ForwardingSource(source), info_(source.info()), painting_(std::move(painting)) {
     info_.annotations = {.label_image = true, .digest = 3};
   }
@@ -317,6 +317,37 @@ INSTANTIATE_TEST_SUITE_P(
         "center_crop(24) | mixup | flip",
         "random_crop((30, 38)) | mixup | mosaic(24) | resize((20, 20)) | color_jitter(0.5)"));
 
+// An object's visible share is that of all cuts, before the canvas and on it.
+TEST(CombinedFeed, WhatIsCutOnTheWayCountsInTheEnd) {
+  const Painting painting = of_row_size();
+  const FakeSource files = pictures(painting);
+  const PaintedSource source(files, painting);
+  const auto rows_with = [&](const std::string& share) {
+    const std::string last = " | sanitize_boxes(min_visibility=" + share + ")";
+    Feed feed(source, AugmentSpec("random_crop((30, 30)) | mosaic(30) | center_crop(30)" + last),
+              combined_options());
+    return rows_of(feed);
+  };
+  const Rows all = rows_with("0"), some = rows_with("0.6");
+  int dropped = 0;
+  for (const auto& [id, row] : all) {
+    const AnnotatedRow& kept = some.at(id);
+    for (size_t i = 0, k = 0; i < static_cast<size_t>(row.count); ++i) {
+      const Box box =
+          painting.objects(row.ids[i] / 1000)[static_cast<size_t>(row.ids[i] % 1000)].box;
+      const std::vector<float> left = box_of(row, i);
+      const float share =
+          (left[2] - left[0]) * (left[3] - left[1]) / static_cast<float>(box.width * box.height);
+      const bool is_kept = k < static_cast<size_t>(kept.count) && kept.ids[k] == row.ids[i] &&
+                           box_of(kept, k) == left;
+      EXPECT_EQ(is_kept, share >= 0.6F - 1e-6F) << id << " " << i << " " << share;
+      k += is_kept;
+      dropped += !is_kept;
+    }
+  }
+  EXPECT_GT(dropped, 20);
+}
+
 TEST(CombinedFeed, RowsAreTheSameForAnyBatchThreadsAndRanks) {
   const Painting painting = each_its_colour();
   const FakeSource files = pictures(painting);
@@ -482,7 +513,7 @@ TEST(CombinedFeed, AnnotationsThatDoNotFitTheirPictureAreBad) {
   Feed sizes(source, spec, options);
   EXPECT_THAT(message_of([&] { rows_of(sizes); }),
               HasSubstr("it is of a picture of 640 x 480 pixels, this one has 48 x 40"));
-  const LabelledSource labels(files, each_its_colour());
+  const LabelledPictures labels(files, each_its_colour());
   options.annotations.masks = RowMasks::none;
   Feed labelled(labels, spec, options);
   Delivered batch;
@@ -572,7 +603,7 @@ TEST(CombinedFeed, AreExplainedStageByStage) {
 TEST(CombinedFeed, LabelImagesLieAsThePictures) {
   const Painting painting = of_row_size();
   const FakeSource files = pictures(painting);
-  const LabelledSource source(files, painting);
+  const LabelledPictures source(files, painting);
   LoaderOptions options = combined_options();
   options.annotations.masks = RowMasks::none;
   options.annotations.ignore_label = kNothing;
@@ -603,7 +634,7 @@ TEST(CombinedFeed, WhatCannotBeCombinedIsRefused) {
   const Painting painting = each_its_colour();
   const FakeSource files = pictures(painting);
   const PaintedSource source(files, painting);
-  const LabelledSource labelled(files, painting);
+  const LabelledPictures labelled(files, painting);
   const auto refused = [&](const Source& data, const char* list) {
     return message_of([&] {
       const Feed feed(data, AugmentSpec(list, {24, 24}), combined_options());

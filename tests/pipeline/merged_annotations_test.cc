@@ -159,6 +159,7 @@ TEST(MergedAnnotations, WhoIsCoveredEndsThere) {
                                               1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,  //
                                               0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
   EXPECT_THAT(merged.objects[0].box, ElementsAre(0, 0, 2, 2));
+  EXPECT_EQ(merged.objects[0].visible, 1);  // the data's box was no larger
   EXPECT_EQ(mask_of(merged, 1), apart);
   EXPECT_THAT(merged.objects[1].box, ElementsAre(1, 2, 3, 4));  // as the data have it
   EXPECT_EQ(mask_of(merged, 2), above);
