@@ -52,6 +52,23 @@ def convert_for(
     return forms[targets]
 
 
+def padding_mask(picture_box: torch.Tensor, height: int, width: int) -> torch.Tensor:
+    """Returns which pixels of rows of this size are no picture: bool (rows, height, width), on the
+    boxes' device. It is the mask of DETR's NestedTensor, and the opposite of the pixel_mask of
+    Hugging Face's image processors.
+
+        images, targets = batch  # of DataLoader(targets="padded")
+        mask = padding_mask(targets["picture_box"], *images.shape[-2:])
+
+    picture_box: (rows, 4), of targets that are 'padded' or 'packed'.
+    """
+    left, top, right, bottom = picture_box.unsqueeze(-1).unbind(1)
+    x = torch.arange(width, device=picture_box.device)
+    y = torch.arange(height, device=picture_box.device)
+    is_column, is_line = (left <= x) & (x < right), (top <= y) & (y < bottom)
+    return ~(is_line[:, :, None] & is_column[:, None])
+
+
 def _kinds_of(source: Any) -> dict[str, Any]:
     sources = getattr(source, "sources", None) or [source]
     if any(getattr(each, "is_growing", False) for each in sources):

@@ -37,11 +37,13 @@ from stoker._image_folder import ImageFolder, is_torchvisions, of_torchvisions, 
 from stoker._loader import Loader
 from stoker._options import DrawnSeed
 from stoker._orders import Order, listed, weighted
-from stoker._torch_targets import convert_for
+from stoker._torch_targets import convert_for, padding_mask
 from stoker._torchvision import Plan, from_torchvision
 from stoker._views import subset
 
-__all__ = ["DataLoader", "ImageFolder", "Plan", "from_torchvision", "to_torchvision"]
+__all__ = [
+    "DataLoader", "ImageFolder", "Plan", "from_torchvision", "padding_mask", "to_torchvision",
+]  # fmt: skip
 
 
 # The type that a loop gets; see stoker._loader.
@@ -69,7 +71,8 @@ class DataLoader(Adapter[Item]):
             width) without the padding to the right and below; targets a list of dicts of tensors:
             boxes, labels, area, iscrowd, masks, keypoints, with a row for each object; image_id,
             label_image. All are views of the batch's memory.
-        'padded': images as they are, and a dict of tensors by name, of stoker.Annotations' shapes.
+        'padded': images as they are, and a dict of tensors by name, of stoker.Annotations' shapes;
+            padding_mask() makes DETR's mask of its picture_box.
         'packed': the same with the objects of all rows one behind the other, and 'offsets': those
             of row r are offsets[r] to offsets[r + 1]. Needs annotations=Annotations(packed=True).
     By default 'lists'; of label images alone (images, label_images), int64 (rows, height, width).

@@ -54,6 +54,13 @@ std::vector<std::array<double, 8>> numbers_of_steps(const std::string& list, con
   return numbers;
 }
 
+std::vector<std::array<double, 4>> boxes_of_crops(const std::string& list, Size image) {
+  std::vector<std::array<double, 4>> boxes;
+  for (const auto& n : numbers_of_steps(list, "crop", image))
+    boxes.push_back({n[0], n[1], n[2], n[3]});
+  return boxes;
+}
+
 std::string failure_of(const std::string& list, Size image, Size output) {
   Draws draws;
   draw_augmentation(spec_with_rows(list, output), image, 1, 0, 0, draws);
@@ -110,6 +117,31 @@ TEST(RandomResize, HasAllShortSidesButTheLast) {
                                 HasSubstr("width=8, height=4")));
   EXPECT_THROW(StageList("random_resize(4, 4)"), std::invalid_argument);
   EXPECT_EQ(size_after("random_resize(4, 7)", Size{30, 20}), std::nullopt);
+}
+
+TEST(RandomSizeCrop, HasSidesOfRandomLengthsWithinTheImage) {
+  std::vector<double> widths, heights, left, top;
+  for (const auto& [x, y, width, height] :
+       boxes_of_crops("random_size_crop(50, 600)", {400, 900})) {
+    widths.push_back(width), heights.push_back(height);
+    if (width < 200) left.push_back(x / (400 - width));
+    top.push_back(y / (900 - height));
+  }
+  expect_uniform(widths, 50, 400);
+  expect_uniform(heights, 50, 600);
+  expect_uniform(left, 0, 1);
+  expect_uniform(top, 0, 1);
+}
+
+TEST(RandomSizeCrop, KeepsASideThatIsShorterThanTheLeast) {
+  for (const auto& [x, y, width, height] : boxes_of_crops("random_size_crop(50, 60)", {30, 90})) {
+    EXPECT_THAT((std::array{x, width}), ElementsAre(0, 30));
+    EXPECT_THAT(height, AllOf(Ge(50), Le(60)));
+  }
+  EXPECT_EQ(drawn_text("random_size_crop(50, 60)", {30, 40}),
+            "crop(x=0, y=0, width=30, height=40)");
+  EXPECT_EQ(size_after("random_size_crop(5, 6)", Size{30, 20}), std::nullopt);
+  EXPECT_THROW(StageList("random_size_crop(6, 5)"), std::invalid_argument);
 }
 
 TEST(RandomZoomOut, PutsTheImageAtARandomPlaceOfALargerCanvas) {

@@ -78,13 +78,28 @@ def main(args, device):
 """
 
 
+DETR = """\
+from torch.utils.data import DataLoader
+import util.misc as utils
+
+def main(args, device):
+    dataset_train, dataset_val = make(args)
+    loader = DataLoader(dataset_train, batch_sampler=batches, collate_fn=utils.collate_fn)
+    return loader, DataLoader(dataset_val, args.batch_size)
+"""
+RF_DETR = DETR.replace("    return", """\
+    if few:
+        loader = DataLoader(dataset_train, sampler=drawn, num_workers=2)
+    return""")
+
+
 def adapt(clone: Path) -> subprocess.CompletedProcess:
     return run_program([sys.executable, ADAPT, clone])
 
 
 def write(clone: Path, name: str, text: str) -> Path:
     path = clone / name
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -123,6 +138,28 @@ def test_a_training_with_objects(tmp_path, kind):
     assert script.with_name(beside).read_bytes() == ADAPT.with_name(beside).read_bytes()
     done = adapt(tmp_path)
     assert done.returncode == 1 and "train.py:3: it has stoker in it already" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "module"),
+    [
+        ("main.py", DETR, "reference_detr"),
+        ("rfdetr/main.py", RF_DETR, ".reference_detr"),
+    ],
+)
+def test_detr_and_rf_detr(tmp_path, name, text, module):
+    script = write(tmp_path, name, text)
+    done = adapt(tmp_path)
+    assert done.returncode == 0, done.stderr
+    adapted = script.read_text(encoding="utf-8")
+    assert f"as utils\nfrom {module} import training_loader\n" in adapted
+    assert "training_loader(dataset_train, batch_sampler=batches, coll" in adapted
+    assert adapted.count(", device=device)") == text.count("DataLoader(dataset_train")
+    assert "DataLoader(dataset_train" not in adapted
+    assert "DataLoader(dataset_val, args.batch_size)\n" in adapted
+    beside = script.with_name("reference_detr.py")
+    assert beside.read_bytes() == ADAPT.with_name(beside.name).read_bytes()
+    assert adapt(tmp_path).returncode == 1
 
 
 def test_all_scripts_of_a_clone_or_none(tmp_path):

@@ -65,6 +65,7 @@ random_resize(min_size, max_size, filter='bilinear')
 random_resized_crop(size=None, scale=(0.08, 1), ratio=(0.75, 1.3333333333333333),
     filter='bilinear')
 random_shortest_size(min_size, max_size=0, filter='bilinear')
+random_size_crop(min_size, max_size)
 random_zoom_out(fill=0, side_range=(1, 4), p=0.5)
 resize(size=None, filter='bilinear', max_size=0)
 resize_center_crop(short=0, size=None, filter='bilinear')
@@ -198,7 +199,7 @@ LISTS = (
     "'nearest', (5, 6, 7)) | random_crop((60, 90), mode='reflect', pad_if_needed=True)",
     "random_zoom_out(7) | clamp_boxes | scale_jitter(40) | fixed_size_crop(40, 9) | sanitize_boxes",
     "random_shortest_size((20, 30), 50) | invert | pad_to_size(50)",
-    "random_resize(10, 20) | letterbox(40) | flip",
+    "random_resize(10, 20) | random_size_crop(9, 30) | letterbox(40) | flip",
     "pad((3, 5, 7, 9), mode='symmetric') | random_crop(30, 4, 'reflect', pad_if_needed=True)",
 )
 

@@ -3,17 +3,15 @@ python/examples/adapt puts into its reference training, and the presets' drawn s
 
 from __future__ import annotations
 
-import importlib.util
-import json
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import picture
+from coco_files import coco_folder, example
 from PIL import Image
 
 import stoker
@@ -32,7 +30,6 @@ from torchvision.transforms.v2 import functional  # noqa: E402
 from stoker._drawn_steps import _steps  # noqa: E402
 from stoker.torch import DataLoader, from_torchvision, to_torchvision  # noqa: E402
 
-EXAMPLES = Path(__file__).parents[2] / "python" / "examples"
 PICTURES = 10
 MEAN = (123.0, 117.0, 104.0)
 TO_TENSORS = [
@@ -42,47 +39,6 @@ TO_TENSORS = [
     v2.SanitizeBoundingBoxes(),
     v2.ToPureTensor(),
 ]
-
-
-def loader_of(name: str) -> Callable[..., Any]:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.training_loader
-
-
-def coco_folder(folder: Path, sizes: list[tuple[int, int]]) -> Path:
-    """COCO's layout: pictures in another order than their ids, one of which has nothing on it, and
-    a crowd of run lengths."""
-    (folder / "train2017").mkdir()
-    (folder / "annotations").mkdir()
-    random = np.random.default_rng(0)
-    images: list[Any] = []
-    objects: list[Any] = []
-    for number, (width, height) in enumerate(sizes):
-        name, id_ = f"{number}.png", (number * 37 + 3) % 100
-        picture(number, width, height).save(folder / "train2017" / name)
-        images.append({"id": id_, "file_name": name, "width": width, "height": height})
-        for _ in range(2 * (number % 4)):
-            x, y = (round(random.uniform(0, side / 2), 2) for side in (width, height))
-            w, h = (round(random.uniform(8, side / 2), 2) for side in (width, height))
-            objects.append({
-                "id": len(objects) + 1, "image_id": id_, "iscrowd": 0, "area": w * h,
-                "category_id": int(random.integers(1, 8)), "bbox": [x, y, w, h],
-                "segmentation": [[x, y, x + w, y, x + w, y + h, x + w / 3, y + h / 2]],
-            })  # fmt: skip
-    width, height = sizes[1]
-    objects[0].update(
-        iscrowd=1, segmentation={"size": [height, width], "counts": [90, 200, width * height - 290]}
-    )
-    data = {
-        "images": images,
-        "annotations": objects,
-        "categories": [{"id": number, "name": f"class {number}"} for number in range(1, 8)],
-    }
-    (folder / "annotations" / "instances_train2017.json").write_text(json.dumps(data))
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +112,7 @@ def test_the_adapted_detection_training_loses_the_same(coco: Path) -> None:
         use_v2=True, use_copypaste=False, data_path=coco, data_augmentation="hflip",
         model="maskrcnn_resnet50_fpn",
     )  # fmt: skip
-    ours = loader_of("reference_detection")(
+    ours = example("reference_detection").training_loader(
         dataset, batch_sampler=batches, num_workers=1, collate_fn=None, args=args, device="cpu"
     )
     theirs = torch.utils.data.DataLoader(
@@ -175,7 +131,7 @@ def test_the_adapted_detection_training_loses_the_same(coco: Path) -> None:
 def test_refused_options_of_detection(change: dict[str, bool], complaint: str) -> None:
     args = SimpleNamespace(**{"use_v2": True, "use_copypaste": False, **change})
     with pytest.raises(ValueError, match=complaint):
-        loader_of("reference_detection")(None, None, 1, None, args, "cpu")
+        example("reference_detection").training_loader(None, None, 1, None, args, "cpu")
 
 
 PRESETS = {
@@ -309,7 +265,7 @@ def test_the_adapted_segmentation_training_loses_the_same(tmp_path: Path) -> Non
     both = SimpleNamespace(transforms=[ToLabels(), Preset()])  # as the scripts' own Compose
     dataset = data_set(folder, both, {"masks", "labels"})
     in_order = torch.utils.data.SequentialSampler(dataset)
-    ours = loader_of("reference_segmentation")(
+    ours = example("reference_segmentation").training_loader(
         dataset, batch_size=3, sampler=in_order, num_workers=1, collate_fn=None, drop_last=True,
         args=SimpleNamespace(use_v2=True), device="cpu",
     )  # fmt: skip
@@ -329,7 +285,7 @@ def test_padding_of_a_crop_has_no_class(tmp_path: Path) -> None:
     preset.transforms = v2.Compose([v2.RandomCrop((64, 90)), *preset.transforms.transforms[3:]])
     both = SimpleNamespace(transforms=[ToLabels(), preset])
     dataset = data_set(folder, both, {"masks", "labels"})
-    ((_, labels),) = loader_of("reference_segmentation")(
+    ((_, labels),) = example("reference_segmentation").training_loader(
         dataset, batch_size=3, sampler=torch.utils.data.SequentialSampler(dataset), num_workers=0,
         collate_fn=None, drop_last=True, args=SimpleNamespace(use_v2=True), device="cpu",
     )  # fmt: skip

@@ -30,3 +30,11 @@ def test_a_third_item_has_them_as_tensors():
         seen += ids.tolist()
     # The rows that pad the last batch are left out.
     assert sorted(seen) == list(range(SAMPLES))
+
+
+def test_the_padding_mask_is_true_around_each_picture() -> None:
+    boxes = torch.tensor([[0, 0, 3, 2], [1, 2, 4, 4], [0, 0, 5, 4]], dtype=torch.int32)
+    mask = stoker_torch.padding_mask(boxes, 4, 5)
+    shown = torch.zeros(3, 4, 5, dtype=torch.bool)
+    shown[0, :2, :3] = shown[1, 2:4, 1:4] = shown[2] = True
+    assert mask.dtype == torch.bool and torch.equal(mask, ~shown)

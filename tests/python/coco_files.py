@@ -1,0 +1,56 @@
+"""Pictures with objects in COCO's layout, and the loaders of python/examples that trainers of them
+get."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from conftest import picture
+
+EXAMPLES = Path(__file__).parents[2] / "python" / "examples"
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def coco_folder(folder: Path, sizes: list[tuple[int, int]]) -> Path:
+    """COCO's layout: pictures in another order than their ids, one of which has nothing on it, and
+    a crowd of run lengths."""
+    (folder / "train2017").mkdir()
+    (folder / "annotations").mkdir()
+    random = np.random.default_rng(0)
+    images: list[Any] = []
+    objects: list[Any] = []
+    for number, (width, height) in enumerate(sizes):
+        name, id_ = f"{number}.png", (number * 37 + 3) % 100
+        picture(number, width, height).save(folder / "train2017" / name)
+        images.append({"id": id_, "file_name": name, "width": width, "height": height})
+        for _ in range(2 * (number % 4)):
+            x, y = (round(random.uniform(0, side / 2), 2) for side in (width, height))
+            w, h = (round(random.uniform(8, side / 2), 2) for side in (width, height))
+            objects.append({
+                "id": len(objects) + 1, "image_id": id_, "iscrowd": 0, "area": w * h,
+                "category_id": int(random.integers(1, 8)), "bbox": [x, y, w, h],
+                "segmentation": [[x, y, x + w, y, x + w, y + h, x + w / 3, y + h / 2]],
+            })  # fmt: skip
+    width, height = sizes[1]
+    objects[0].update(
+        iscrowd=1, segmentation={"size": [height, width], "counts": [90, 200, width * height - 290]}
+    )
+    data = {
+        "images": images,
+        "annotations": objects,
+        "categories": [{"id": number, "name": f"class {number}"} for number in range(1, 8)],
+    }
+    (folder / "annotations" / "instances_train2017.json").write_text(json.dumps(data))
+    return folder
