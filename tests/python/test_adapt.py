@@ -92,6 +92,16 @@ RF_DETR = DETR.replace("    return", """\
         loader = DataLoader(dataset_train, sampler=drawn, num_workers=2)
     return""")
 
+YOLOX = """\
+from .base_exp import BaseExp
+
+class Exp(BaseExp):
+    def get_data_loader(self):
+        from yolox.data import DataLoader
+
+        return DataLoader(self.dataset, **self.given)
+"""
+
 
 def adapt(clone: Path) -> subprocess.CompletedProcess:
     return run_program([sys.executable, ADAPT, clone])
@@ -160,6 +170,16 @@ def test_detr_and_rf_detr(tmp_path, name, text, module):
     beside = script.with_name("reference_detr.py")
     assert beside.read_bytes() == ADAPT.with_name(beside.name).read_bytes()
     assert adapt(tmp_path).returncode == 1
+
+
+def test_yolox(tmp_path):
+    script = write(tmp_path, "yolox/exp/yolox_base.py", YOLOX)
+    done = adapt(tmp_path)
+    assert done.returncode == 0, done.stderr
+    added = "BaseExp\nfrom .reference_yolox import training_loader\n"
+    expected = YOLOX.replace("BaseExp\n", added, 1).replace("DataLoader(s", "training_loader(s")
+    assert script.read_text(encoding="utf-8") == expected
+    assert script.with_name("reference_yolox.py").is_file()
 
 
 def test_all_scripts_of_a_clone_or_none(tmp_path):

@@ -43,9 +43,9 @@ def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return coco_folder(tmp_path_factory.mktemp("coco"), sizes)
 
 
-def like(name: str, **attributes: Any) -> Any:
+def like(kind: str, /, **attributes: Any) -> Any:
     """An object of a trainer's class, of which the loader sees the name and these attributes."""
-    return type(name, (), attributes)()
+    return type(kind, (), attributes)()
 
 
 def transforms(resize: Any, make: Callable[..., Any] = like) -> Any:
