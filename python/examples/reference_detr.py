@@ -15,7 +15,6 @@ from operator import or_
 from pathlib import Path
 
 import torch
-from torchvision.transforms import functional
 
 import stoker
 from stoker import augment
@@ -140,10 +139,18 @@ def nested(batch, nested_tensor, mean, std):
     images = images[..., :height, :width]
     padding = padding_mask(objects["picture_box"], height, width)
     if images.dtype == torch.uint8:
-        pixels = functional.convert_image_dtype(images.contiguous(), torch.float32)
-        images = functional.normalize(pixels, mean, std, inplace=True)
-        images.masked_fill_(padding[:, None], 0)
+        images = normalized(images, sizes.tolist(), mean, std)
     return nested_tensor(images, padding), targets_of(objects, sizes)
+
+
+def normalized(images, sizes, mean, std):
+    """As ToTensor and Normalize make each picture, with zeros around it."""
+    mean, std = (torch.tensor(each, device=images.device)[:, None, None] for each in (mean, std))
+    pixels = torch.zeros(images.shape, device=images.device)
+    for row, (width, height) in enumerate(sizes):
+        shown = pixels[row, :, :height, :width].copy_(images[row, :, :height, :width])
+        shown.sub_(255 * mean).div_(255 * std)
+    return pixels
 
 
 def targets_of(objects, sizes):

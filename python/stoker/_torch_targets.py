@@ -65,8 +65,8 @@ def padding_mask(picture_box: torch.Tensor, height: int, width: int) -> torch.Te
     left, top, right, bottom = picture_box.unsqueeze(-1).unbind(1)
     x = torch.arange(width, device=picture_box.device)
     y = torch.arange(height, device=picture_box.device)
-    is_column, is_line = (left <= x) & (x < right), (top <= y) & (y < bottom)
-    return ~(is_line[:, :, None] & is_column[:, None])
+    beside, above_or_below = (x < left) | (x >= right), (y < top) | (y >= bottom)
+    return above_or_below[:, :, None] | beside[:, None]
 
 
 def _kinds_of(source: Any) -> dict[str, Any]:
