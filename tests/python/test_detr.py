@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -209,7 +210,15 @@ def test_other_data_sets_are_refused() -> None:
         example("reference_detr").training_loader(like("CocoPanoptic"), device="cpu")
 
 
-# With a clone of facebookresearch/detr.
+# With clones of facebookresearch/detr and roboflow/rf-detr.
+
+
+def own_batches(trainer: Any, dataset: Any, drawn: list[str]) -> list[Any]:
+    """Returns the batches of three that the trainer makes with the drawn numbers."""
+    dataset._transforms = None
+    samples = [own_sample(trainer.transforms, dataset, i, drawn[i]) for i in range(len(drawn))]
+    begins = range(0, len(samples) - 2, 3)
+    return [trainer.misc.collate_fn(samples[begin : begin + 3]) for begin in begins]
 
 
 def own_sample(module: Any, dataset: Any, place: int, drawn: str) -> Any:
@@ -278,14 +287,36 @@ def test_detr_loses_the_same(coco: Path, detr: Any, preset: str) -> None:
     small, published = transforms(resize, make), detr.sets.make_coco_transforms("train")
     objects = coco / "annotations" / "instances_train2017.json"
     steps = small if preset == "small" else published
-    dataset = detr.sets.CocoDetection(str(coco / "train2017"), str(objects), steps, False)
+    dataset = detr.sets.CocoDetection(coco / "train2017", objects, steps, False)
     loader = loader_for(dataset, detr.loader, detr.misc.collate_fn)
     drawn = draws_of(loader, dataset, detr.loader)
     ours = losses(loader, detr)
-    dataset._transforms = None
-    samples = [own_sample(detr.transforms, dataset, i, drawn[i]) for i in range(len(drawn))]
-    begins = range(0, len(samples) - 2, 3)
-    theirs = losses([detr.misc.collate_fn(samples[i : i + 3]) for i in begins], detr)
+    theirs = losses(own_batches(detr, dataset, drawn), detr)
     assert len(ours) == len(theirs) == len(dataset) // 3
     for mine, other in zip(ours, theirs, strict=True):
         assert mine == pytest.approx(other, abs=1e-4)
+
+
+@pytest.mark.parametrize("preset", ["make_coco_transforms", "make_coco_transforms_square_div_64"])
+def test_rf_detr_gets_the_same(coco: Path, tmp_path: Path, preset: str) -> None:
+    for module in ("pycocotools", "transformers", "supervision", "peft"):
+        pytest.importorskip(module)
+    with adapted_clone("rf-detr", tmp_path):
+        from rfdetr import reference_detr
+        from rfdetr.datasets import coco as sets, transforms as own
+        from rfdetr.util import misc
+
+        trainer = SimpleNamespace(transforms=own, misc=misc)
+        objects = coco / "annotations" / "instances_train2017.json"
+        steps = getattr(sets, preset)("train", 96)
+        dataset = sets.CocoDetection(coco / "train2017", objects, steps)
+        loader = loader_for(dataset, reference_detr, misc.collate_fn)
+        drawn = draws_of(loader, dataset, reference_detr)
+        theirs = own_batches(trainer, dataset, drawn)
+    close = partial(torch.testing.assert_close, atol=1e-5, rtol=0)
+    for (images, targets), (own_images, own_targets) in zip(loader, theirs, strict=True):
+        close(images.tensors, own_images.tensors)
+        assert torch.equal(images.mask, own_images.mask)
+        for mine, other in zip(targets, own_targets, strict=True):
+            for name in ("boxes", "labels", "image_id"):
+                close(mine[name], other[name])
