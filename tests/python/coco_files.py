@@ -54,3 +54,19 @@ def coco_folder(folder: Path, sizes: list[tuple[int, int]]) -> Path:
     }
     (folder / "annotations" / "instances_train2017.json").write_text(json.dumps(data))
     return folder
+
+
+def add_odd_objects(folder: Path) -> Path:
+    """Adds to each picture objects that trainers treat apart: one that reaches out of it, one of
+    less than a pixel, one without an area."""
+    path = folder / "annotations" / "instances_train2017.json"
+    data = json.loads(path.read_text())
+    for image in data["images"]:
+        right, bottom = image["width"] - 20, image["height"] - 15
+        for area, box in ((200, [right, 2, 40, 30]), (1, [9, 9, 0.4, 12]), (0, [5, bottom, 9, 8])):
+            data["annotations"].append({
+                "id": len(data["annotations"]) + 1, "image_id": image["id"], "iscrowd": 0,
+                "area": area, "category_id": 2, "bbox": box, "segmentation": [],
+            })  # fmt: skip
+    path.write_text(json.dumps(data))
+    return folder

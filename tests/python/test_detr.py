@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from coco_files import coco_folder, example
+from coco_files import add_odd_objects, coco_folder, example
 from PIL import Image
 from trainer_clones import adapted_clone
 
@@ -41,7 +41,7 @@ def collate(samples: Any) -> Any:
 @pytest.fixture(scope="module")
 def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = [(70 + 9 * (number % 4), 60 + 11 * (number % 3)) for number in range(PICTURES)]
-    return coco_folder(tmp_path_factory.mktemp("coco"), sizes)
+    return add_odd_objects(coco_folder(tmp_path_factory.mktemp("coco"), sizes))
 
 
 def like(kind: str, /, **attributes: Any) -> Any:
@@ -130,6 +130,7 @@ def twin(dataset: Any, place: int, drawn: str) -> Any:
     objects = [each for each in dataset.coco.imgToAnns[dataset.ids[place]] if not each["iscrowd"]]
     boxes = np.reshape([each["bbox"] for each in objects], (-1, 4)).astype(float)
     boxes[:, 2:] += boxes[:, :2]
+    boxes = boxes.clip(0, np.tile([info["width"], info["height"]], 2))
     boxes, width, height = moved(boxes, drawn, info["width"], info["height"])
     x0, y0, x1, y1 = boxes.T
     kept = (x1 > x0) & (y1 > y0)
@@ -174,6 +175,15 @@ def test_its_batches_are_those_of_the_drawn_steps(coco: Path, resize: str) -> No
         assert_same(batch, [twin(dataset, place, drawn[place]) for place in places])
         ids = [target["image_id"].item() for target in batch[1]]
         assert ids == [dataset.ids[place] for place in places]
+
+
+def test_its_stages_are_the_transforms() -> None:
+    stages = example("reference_detr").stages_of(transforms(RESIZES["random"]))
+    assert str(stages) == (
+        "flip | random_choice(random_shortest_size((48, 64, 80), max_size=110), "
+        "random_shortest_size((50, 60)) | random_size_crop(40, 60) | "
+        "random_shortest_size((48, 64, 80), max_size=110), weights=(0.5, 0.5))"
+    )
 
 
 def test_few_samples_are_drawn_with_replacement(coco: Path) -> None:

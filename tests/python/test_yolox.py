@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from coco_files import coco_folder, example
+from coco_files import add_odd_objects, coco_folder, example
 from PIL import Image
 from trainer_clones import adapted_clone
 
@@ -28,7 +28,7 @@ SEED = 7
 
 @pytest.fixture(scope="module")
 def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return coco_folder(tmp_path_factory.mktemp("coco"), SIZES)
+    return add_odd_objects(coco_folder(tmp_path_factory.mktemp("coco"), SIZES))
 
 
 def like(kind: str, /, **attributes: Any) -> Any:
@@ -74,21 +74,28 @@ def draws_of(dataset: Any, module: Any, epoch: int) -> dict[int, str]:
 
 
 def twin(dataset: Any, id_: int, drawn: str) -> tuple[Any, Any]:
-    """Returns the image that Pillow makes and the labels that arithmetic makes."""
+    """Returns the image that Pillow makes, on grey, and the labels that arithmetic makes."""
     pictures = dataset._dataset
     info = pictures.coco.imgs[id_]
+    width, height = info["width"], info["height"]
+    factor = 96 / max(width, height)
     image = Image.open(pictures.data_dir / pictures.name / info["file_name"])
-    pixels = np.asarray(to_torchvision(drawn, image))[..., ::-1].transpose(2, 0, 1)
-    factor = 96 / max(info["width"], info["height"])
+    fitted = slice(round(height * factor)), slice(round(width * factor))
+    canvas = np.full((96, 96, 3), 114, np.float32)
+    canvas[fitted] = np.asarray(to_torchvision(drawn, image))[fitted][..., ::-1]
     labels = np.zeros((dataset.preproc.max_labels, 5), np.float32)
-    objects = [each for each in pictures.annotations if each["image_id"] == id_]
-    for row, each in enumerate(each for each in objects if not each["iscrowd"]):
-        x, y, width, height = (number * factor for number in each["bbox"])
-        centre = x + width / 2
+    row = 0
+    for each in pictures.annotations:
+        x, y, w, h = each["bbox"]
+        x0, x1, y0, y1 = max(x, 0), min(x + w, width), max(y, 0), min(y + h, height)
         if "flip" in drawn:
-            centre = factor * info["width"] - centre
-        labels[row] = each["category_id"] - 1, centre, y + height / 2, width, height
-    return pixels.astype(np.float32), labels
+            x0, x1 = width - x1, width - x0
+        is_label = min(x1 - x0, y1 - y0) * factor > 1 and each["area"] > 0 and not each["iscrowd"]
+        if each["image_id"] == id_ and is_label:
+            box = np.array([x0 + x1, y0 + y1, 2 * (x1 - x0), 2 * (y1 - y0)]) / 2 * factor
+            labels[row] = [each["category_id"] - 1, *box]
+            row += 1
+    return canvas.transpose(2, 0, 1), labels
 
 
 def test_its_batches_are_those_of_the_drawn_steps(coco: Path) -> None:
