@@ -123,8 +123,8 @@ TEST(RandomSizeCrop, HasSidesOfRandomLengthsWithinTheImage) {
   std::vector<double> widths, heights, left, top;
   for (const auto& [x, y, width, height] :
        boxes_of_crops("random_size_crop(50, 600)", {400, 900})) {
-    widths.push_back(width), heights.push_back(height);
-    if (width < 200) left.push_back(x / (400 - width));
+    widths.push_back(width);
+    if (width < 200) heights.push_back(height), left.push_back(x / (400 - width));
     top.push_back(y / (900 - height));
   }
   expect_uniform(widths, 50, 400);
