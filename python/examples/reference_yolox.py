@@ -45,7 +45,6 @@ def training_loader(dataset, num_workers, batch_sampler, pin_memory, worker_init
             last_batch="wrap",
             size=dataset.input_dim,
             augment=(mosaic_stages if mosaic else plain_stages)(dataset),
-            dtype="uint8",
             annotations=stoker.Annotations(
                 max_objects=dataset.preproc.max_labels, box_format="cxcywh"
             ),
@@ -82,7 +81,26 @@ class EndlessBatches:
 
 
 def mosaic_stages(dataset):
-    raise ValueError("stoker has no mosaic: set no_aug_epochs to max_epoch")
+    """YOLOX scales the canvas of four pictures about its corner and gives mixup one more picture;
+    here it is the canvas's middle, and the other image is of four, too."""
+    height, width = dataset.input_dim
+    shear = dataset.shear
+    stages = (
+        augment.clamp_boxes()
+        | augment.mosaic((height, width), p=dataset.mosaic_prob)
+        | augment.affine(
+            dataset.degrees,
+            translate=(dataset.translate / 2, dataset.translate / 2),  # of the canvas's sides
+            scale=dataset.scale,
+            shear=(-shear, shear, -shear, shear),
+            interpolation="bilinear",
+            fill=114,
+        )
+        | augment.center_crop((height, width))
+    )
+    if dataset.enable_mixup:
+        stages |= augment.mixup(alpha=1000, p=dataset.mixup_prob)  # halves, nearly
+    return stages | colours(dataset) | augment.flip(p=dataset.preproc.flip_prob)
 
 
 def plain_stages(dataset):
@@ -116,11 +134,13 @@ def samples_of(batch, classes):
 
 
 def bgr(images):
-    """Returns floats from 0 to 255, in OpenCV's order of colours."""
-    planes = torch.empty(images.shape, device=images.device)
-    for channel in range(3):
-        planes[:, channel] = images[:, 2 - channel]
-    return planes
+    """Makes of 0 to 1 in the order RGB 0 to 255 in OpenCV's order, in place. All whole numbers come
+    back as they were."""
+    red = images[:, 0] * 255
+    torch.mul(images[:, 2], 255, out=images[:, 0])
+    images[:, 1] *= 255
+    images[:, 2] = red
+    return images
 
 
 def labels_of(objects, classes):

@@ -47,7 +47,8 @@ def data_set(coco: Path, **numbers: Any) -> Any:
     transform = {"max_labels": 12, "flip_prob": 0.5, "hsv_prob": 0.0, **numbers}
     return like(
         "MosaicDetection", _dataset=pictures, input_dim=(96, 96), local_rank=0,
-        enable_mosaic=False, preproc=like("TrainTransform", **transform),
+        enable_mosaic=False, mosaic_prob=1.0, enable_mixup=True, mixup_prob=1.0, degrees=10.0,
+        translate=0.1, scale=(0.1, 2), shear=2.0, preproc=like("TrainTransform", **transform),
     )  # fmt: skip
 
 
@@ -136,6 +137,42 @@ def test_colours_change_with_their_probability(coco: Path) -> None:
     for words in ("hue", "saturation", "brightness"):
         assert not any(words in steps for drawn in plain for steps in drawn.values())
         assert any(words in steps for drawn in coloured for steps in drawn.values())
+
+
+def test_mosaics_end_when_they_are_closed(coco: Path) -> None:
+    module, dataset = example("reference_yolox"), data_set(coco)
+    dataset.enable_mosaic = True
+    loader = loader_for(dataset, module)
+    batches = iter(loader)
+    drawn = draws_of(dataset, module, 0)
+
+    def differences(batch: Any) -> list[bool]:
+        images, _, _, ids = batch
+        alone = [twin(dataset, id_, drawn[id_])[0] for id_ in ids.tolist()]
+        return [bool((row.numpy() != one).any()) for row, one in zip(images, alone, strict=True)]
+
+    mosaics = list(islice(batches, 2 * len(loader)))
+    assert all(all(differences(batch)) for batch in mosaics)
+    for images, labels, *_ in mosaics:
+        assert images.shape == (3, 3, 96, 96) and labels.shape == (3, 12, 5)
+        left_top, right_bottom = (labels[..., 1:3] + sign * labels[..., 3:] / 2 for sign in (-1, 1))
+        assert left_top.min() >= 0 and right_bottom.max() <= 96
+        assert (labels[..., 3] > 0).any()
+    loader.close_mosaic()
+    assert not any(any(differences(batch)) for batch in islice(batches, len(loader)))
+
+
+def test_the_stages_of_mosaics(coco: Path) -> None:
+    dataset = data_set(coco, hsv_prob=1.0)
+    text = str(example("reference_yolox").mosaic_stages(dataset))
+    assert text.startswith(
+        "clamp_boxes | mosaic((96, 96)) | affine(10, translate=(0.05, 0.05), scale=(0.1, 2), "
+        "shear=(-2, 2, -2, 2), "
+    )
+    assert "| mixup(alpha=1000) | random_apply(" in text and text.endswith(" | flip")
+    dataset.enable_mixup, dataset.mosaic_prob = False, 0.5
+    text = str(example("reference_yolox").mosaic_stages(dataset))
+    assert "mixup" not in text and "mosaic((96, 96), p=0.5)" in text
 
 
 # With a clone of Megvii-BaseDetection/YOLOX.

@@ -76,14 +76,14 @@ def detr(coco, sets, misc, transforms):
     }
 
 
-def yolox(coco, clone):
+def yolox(coco, clone, mixup):
     sys.path.insert(0, str(clone))
     import cv2
     from yolox.exp import Exp
 
     cv2.setNumThreads(1)
     exp = Exp()
-    exp.data_dir, exp.data_num_workers = str(coco), 0
+    exp.data_dir, exp.data_num_workers, exp.enable_mixup = str(coco), 0, mixup
     with contextlib.redirect_stdout(sys.stderr):
         exp.dataset = exp.get_dataset()
     own = exp.get_data_loader(ROWS, is_distributed=False)
@@ -104,4 +104,5 @@ def comparisons(images, objects, clones):
         yield "detr", "DETR's short sides of 480 to 800, at most 1333, flip, half of them cropped; boxes", detr(
             coco, sets, misc, sets.make_coco_transforms("train"))
     if (clone := clones / "YOLOX").is_dir():
-        yield "yolox", "YOLOX's mosaic, affine, mixup, colours and flip, 640; boxes", yolox(coco, clone)
+        yield "mosaic", "YOLOX's mosaic, affine, colours and flip, 640; boxes", yolox(coco, clone, mixup=False)
+        yield "yolox", "the same with mixup: of two mosaics as adapted, of a mosaic and a picture as published", yolox(coco, clone, mixup=True)
