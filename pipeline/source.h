@@ -213,6 +213,12 @@ struct SourceOptions {
   // folders, and none has a class; shards and a list are asked for no label unless label_from is
   // given.
   std::string objects{};
+  // Where the records of shards have their objects, and label images (PNG, a class for each pixel):
+  // pipeline/source/annotated/README.md says for each format. A suffix, ":xyxy", ":xywh" (that of
+  // COCO, the default) or ":cxcywh", says what the numbers of boxes are. Shards are asked for no
+  // label unless label_from is given.
+  std::string objects_from{};
+  std::string label_image_from{};
   // Where lists of files and indexes of shards are kept between runs; "" keeps none.
   std::string cache_dir = default_cache_folder();
   // Called now and then, on the caller's thread, while shards are read to make their index, with

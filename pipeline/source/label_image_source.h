@@ -3,6 +3,8 @@
 // std::invalid_argument with the numbers.
 #pragma once
 
+#include <memory>
+
 #include "pipeline/source/forwarding_source.h"
 
 namespace stoker {
@@ -11,6 +13,9 @@ class LabelImageSource final : public ForwardingSource {
  public:
   // `label_images`: files of PNG, with a class for each pixel.
   LabelImageSource(const Source& source, const Source& label_images);
+  // Both live as long as this.
+  LabelImageSource(std::shared_ptr<const Source> source,
+                   std::shared_ptr<const Source> label_images);
 
   const SourceInfo& info() const override { return info_; }
   const SampleStorage& storage() const override { return source_.storage(); }
@@ -18,7 +23,7 @@ class LabelImageSource final : public ForwardingSource {
                               Annotations& out) const override;
 
  private:
-  const Source& label_images_;
+  const std::shared_ptr<const Source> owned_, label_images_;
   SourceInfo info_;
 };
 

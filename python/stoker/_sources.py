@@ -37,6 +37,8 @@ class Fields(NamedTuple):
     label: str = ""
     targets: tuple[str, ...] = ()
     objects: str = ""
+    objects_from: str = ""
+    label_image_from: str = ""
 
 
 def folder(
@@ -86,6 +88,8 @@ def open(  # noqa: A001 - stoker.open, like the C++ open_source
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
     objects: Path | None = None,
+    objects_from: str | None = None,
+    label_image_from: str | None = None,
     store: Store | None = None,
     wait: bool = True,
 ) -> _core.Source:
@@ -100,8 +104,11 @@ def open(  # noqa: A001 - stoker.open, like the C++ open_source
         and no picture has a label of its own.
 
         coco = stoker.open("coco/train2017", objects="coco/annotations/instances_train2017.json")
+
+    objects_from, label_image_from: the same in the records of shards; see tar(), parquet(),
+        tfrecord() and mds().
     """
-    fields = _fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from, objects_from, label_image_from)
     if objects is not None:
         fields = fields._replace(objects=os.path.abspath(os.fspath(objects)))
     return _opened("open", path, split, label_fn, fields, store, wait)
@@ -114,6 +121,8 @@ def tar(
     image_from: str | None = None,
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
+    objects_from: str | None = None,
+    label_image_from: str | None = None,
     label_fn: LabelFn | None = None,
     store: Store | None = None,
     wait: bool = True,
@@ -138,6 +147,14 @@ def tar(
         or an array of one shape in all samples, in the sample's .json; 'npy' or 'NAME.npy', an
         array of NumPy. A target is named by its field. Its type is that of the first sample, or
         what stands behind the field: 'json:age:float32', ':int64', ':int32' or ':uint8'.
+    objects_from: the objects on each picture, which move with the pixels (see with_annotations()):
+        'json', 'NAME.json' or 'json:FIELD', the sample's JSON or a field of it. That is a list of
+        objects with COCO's fields (bbox; category_id, or category and label, which may be texts;
+        id, area, iscrowd, segmentation, keypoints), an object that has such a list in annotations
+        or objects, or one with a list for each field. Boxes are COCO's; a suffix says otherwise:
+        'json:xyxy', ':cxcywh'. What does not fit makes a bad sample.
+    label_image_from: the extension of PNGs with a class for each pixel, as 'png' or 'seg.png'.
+        With objects or label images, labels are asked for only by label_from.
     label_fn(name, label): see relabel().
 
     The shards are read once, and an index of their samples is kept in the cache directory until one
@@ -154,7 +171,7 @@ def tar(
     RuntimeError: what is wrong with the content of a file, with path and offset. StoreError: what
     is wrong with a store, or the right to read it.
     """
-    fields = _fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from, objects_from, label_image_from)
     return _opened("tar", paths, split, label_fn, fields, store, wait)
 
 
@@ -165,6 +182,8 @@ def parquet(
     image_from: str | None = None,
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
+    objects_from: str | None = None,
+    label_image_from: str | None = None,
     label_fn: LabelFn | None = None,
     store: Store | None = None,
 ) -> _core.Source:
@@ -176,10 +195,16 @@ def parquet(
     label_from: a column of integers or text, or 'none'; default label, labels, class, fine_label or
         cls. The names of classes are those of the library `datasets`, if it wrote the file.
     targets_from: columns of numbers, or of lists of one shape; see tar().
+    objects_from: a column of structs of lists, or of lists of structs, with bbox and category, and
+        perhaps id, area and iscrowd, as huggingface() takes them; or columns of lists, as
+        'boxes=bbox,labels=category'. A suffix says what boxes are; see tar(). Null and empty lists
+        are no objects. Classes have the names of a ClassLabel, and pictures the numbers of a column
+        image_id.
+    label_image_from: a column as for image_from.
 
     Everything else as in tar().
     """
-    fields = _fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from, objects_from, label_image_from)
     return _opened("parquet", paths, split, label_fn, fields, store)
 
 
@@ -190,6 +215,8 @@ def tfrecord(
     image_from: str | None = None,
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
+    objects_from: str | None = None,
+    label_image_from: str | None = None,
     label_fn: LabelFn | None = None,
     store: Store | None = None,
 ) -> _core.Source:
@@ -201,10 +228,14 @@ def tfrecord(
         that class 0 has no samples; relabel(source, lambda name, label: label - 1,
         source.classes[1:]) counts from 0.
     targets_from: keys of integers or floats, as many in every sample; see tar().
+    objects_from: the beginning of the keys of objects, 'image/object': bbox/xmin, ymin, xmax and
+        ymax, which are shares of image/width and image/height; class/label, or else class/text;
+        and perhaps area and is_crowd. Pictures have the number in image/source_id.
+    label_image_from: a key, as 'image/segmentation/class/encoded'.
 
     Everything else as in tar().
     """
-    fields = _fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from, objects_from, label_image_from)
     return _opened("tfrecord", paths, split, label_fn, fields, store)
 
 
@@ -215,6 +246,8 @@ def mds(
     image_from: str | None = None,
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
+    objects_from: str | None = None,
+    label_image_from: str | None = None,
     label_fn: LabelFn | None = None,
     store: Store | None = None,
 ) -> _core.Source:
@@ -223,10 +256,14 @@ def mds(
     image_from: a column with the bytes of files; default image, jpg, jpeg, png, img or x.
     label_from: a column of integers or text, or 'none'; default label, labels, class, target or y.
     targets_from: columns of numbers, or of arrays of fixed shape; see tar().
+    objects_from: a column of JSON (json, str), as in tar(), or columns of arrays (ndarray), as
+        'boxes,labels' or 'boxes=corners,labels=kinds:xyxy'; ids, area and iscrowd may be among
+        them.
+    label_image_from: a column as for image_from.
 
     Everything else as in tar().
     """
-    fields = _fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from, objects_from, label_image_from)
     return _opened("mds", paths, split, label_fn, fields, store)
 
 
@@ -531,13 +568,23 @@ def _kept(image: Any, place: int) -> bytes | memoryview:
     return view.tobytes()
 
 
-def _fields_of(image_from: object, label_from: object, targets_from: Sequence[str]) -> Fields:
+def _fields_of(
+    image_from: object,
+    label_from: object,
+    targets_from: Sequence[str],
+    objects_from: object = None,
+    label_image_from: object = None,
+) -> Fields:
     """TypeError: one that is no text."""
     if isinstance(targets_from, str) or not isinstance(targets_from, Sequence):
         raise TypeError(f"targets_from is {targets_from!r}, must be a sequence of texts")
     targets = tuple(_field(f"targets_from[{i}]", each) for i, each in enumerate(targets_from))
     return Fields(
-        _field_or_none("image_from", image_from), _field_or_none("label_from", label_from), targets
+        _field_or_none("image_from", image_from),
+        _field_or_none("label_from", label_from),
+        targets,
+        objects_from=_field_or_none("objects_from", objects_from),
+        label_image_from=_field_or_none("label_image_from", label_image_from),
     )
 
 

@@ -73,6 +73,7 @@ class FuzzSampleChecker final : public SampleSink {
   }
   void leave_out(std::string_view, std::string_view) override { std::abort(); }
   void set_class_names(const std::vector<std::string>&) override { std::abort(); }
+  void set_object_names(const std::vector<std::string>&) override { std::abort(); }
 
  private:
   const std::span<const uint8_t> file_;

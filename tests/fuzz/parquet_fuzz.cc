@@ -33,6 +33,7 @@ class CheckingSink final : public SampleSink {
     if (packed) take_out(sample);
   }
   void leave_out(std::string_view, std::string_view) override { std::abort(); }
+  void set_object_names(const std::vector<std::string>&) override {}
   void set_class_names(const std::vector<std::string>& names) override {
     if (samples_ > 0 || names_++ > 0 || names.empty()) std::abort();
   }

@@ -27,15 +27,18 @@ class ForgedIndex : public ::testing::Test {
     const std::vector<BlobEntry> entries = {{.place = 512 << 8, .length = 9, .first = 0},
                                             {.place = 999 << 8, .length = 9, .first = 2}};
     const std::vector<uint8_t> targets = {1, 2, 3, 4, 5, 6};
-    writer.add(0, 0, entries, {"a\0b\0", 4}, std::as_bytes(std::span(targets)));
-    writer.add(1, 0, entries, {"c\0d\0", 4}, std::as_bytes(std::span(targets)));
+    const std::vector<uint64_t> ends = {3, 5};
+    const IndexedObjects objects{"12345", ends};
+    writer.add(0, 0, entries, {"a\0b\0", 4}, std::as_bytes(std::span(targets)), objects);
+    writer.add(1, 0, entries, {"c\0d\0", 4}, std::as_bytes(std::span(targets)), objects);
     writer.finish({.key = "key",
                    .blobs = {"1.tar", "2.tar"},
                    .stamps = {{4096, 1}, {4096, 2}},
                    .segments = {},
                    .class_names = {"cat"},
                    .notes = {},
-                   .targets = {{"x", TargetType::uint8, {2}}, {"y", TargetType::uint8}}},
+                   .targets = {{"x", TargetType::uint8, {2}}, {"y", TargetType::uint8}},
+                   .annotations = {.objects = true}},
                   {});
     std::ifstream file(path_, std::ios::binary);
     honest_.assign(std::istreambuf_iterator<char>(file), {});
@@ -69,6 +72,25 @@ TEST_F(ForgedIndex, TheHonestOneIsAccepted) {
   EXPECT_EQ(index->name(index->find(3)), "d");
   const std::span<const char> targets = index->find(3).targets;
   EXPECT_EQ(std::string(targets.begin(), targets.end()), "\4\5\6");
+  EXPECT_EQ(index->find(2).objects, "123");
+  EXPECT_EQ(index->find(3).objects, "45");
+}
+
+TEST_F(ForgedIndex, ObjectsLieInTheirSegment) {
+  const auto refused = [&](int64_t bytes) {
+    return !accepts([&](BlobTable& table) { table.segments[1].object_bytes = bytes; });
+  };
+  EXPECT_FALSE(refused(8 + 5));
+  // Their ends alone have 8 bytes.
+  for (const int64_t bytes : {int64_t{-1}, int64_t{0}, int64_t{7}, int64_t{1} << 62}) {
+    EXPECT_TRUE(refused(bytes)) << bytes;
+  }
+  // Shorter ones are accepted, and give no bytes of others. (The seal would find them.)
+  BlobTable table = table_;
+  table.segments[1].object_bytes = 8 + 2;
+  ASSERT_TRUE(accepts(to_bytes(table)));
+  const auto index = BlobIndex::open(folder_.path() + "/forged");
+  EXPECT_EQ(index->find(3).segment, nullptr);
 }
 
 TEST_F(ForgedIndex, SegmentsLieInTheFileOneAfterTheOther) {
@@ -112,8 +134,9 @@ TEST_F(ForgedIndex, TargetsLieInTheFile) {
 
 TEST_F(ForgedIndex, EveryExtentBelongsToOneTarget) {
   std::vector<char> bytes = to_bytes(table_);
-  // At the end are the ranks of both targets, one extent and three digests, each behind its count.
-  const size_t rank_at = bytes.size() - (8 + 3 * 8) - (8 + 8) - 2 * 8;
+  // At the end are the ranks of both targets, one extent, three lists of what objects are and four
+  // digests, each behind its count.
+  const size_t rank_at = bytes.size() - (8 + 4 * 8) - (8 + 8 + 8 + 6 * 8) - (8 + 8) - 2 * 8;
   ASSERT_EQ(bytes[rank_at], 1);
   EXPECT_TRUE(accepts(bytes));
   for (const char rank : {'\0', '\2', '\xff'}) {
@@ -142,6 +165,38 @@ TEST(BlobIndexWriter, SegmentsOfWideTargetsAreShort) {
   const auto index = BlobIndex::open(path);
   for (const BlobSegment& segment : index->table().segments) samples.push_back(segment.samples);
   EXPECT_EQ(samples, (std::vector<int64_t>{2, 2, 1}));
+}
+
+TEST(BlobIndexWriter, SegmentsOfManyObjectsAreShort) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/index";
+  constexpr uint64_t kMost = BlobSegment::kMaxValues;
+  const std::vector<uint64_t> ends = {kMost / 2,     kMost,         kMost + 1,
+                                      3 * kMost + 1, 3 * kMost + 2, 3 * kMost + 2};
+  std::string objects(ends.back(), '.');
+  for (const uint64_t end : ends) objects[end - 1] = '|';
+  BlobIndexWriter writer(path);
+  const std::vector<BlobEntry> entries(ends.size(), BlobEntry{.length = 1});
+  writer.add(0, 0, entries, "", {}, {objects, ends});
+  writer.finish({.key = "key",
+                 .blobs = {"1.tar"},
+                 .stamps = {{4096, 1}},
+                 .segments = {},
+                 .class_names = {},
+                 .notes = {},
+                 .targets = {},
+                 .annotations = {.objects = true}},
+                {});
+  std::vector<int64_t> samples;
+  const auto index = BlobIndex::open(path);
+  for (const BlobSegment& segment : index->table().segments) samples.push_back(segment.samples);
+  EXPECT_EQ(samples, (std::vector<int64_t>{2, 1, 1, 2}));
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const uint64_t begin = i == 0 ? 0 : ends[i - 1];
+    EXPECT_EQ(index->find(static_cast<SampleId>(i)).objects,
+              std::string_view(objects).substr(begin, ends[i] - begin))
+        << i;
+  }
 }
 
 TEST_F(ForgedIndex, EveryBlobHasAStampAndThereAreSamples) {

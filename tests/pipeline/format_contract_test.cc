@@ -224,7 +224,7 @@ TEST_P(FormatContract, DamageIsAnErrorOrGivesSamplesInsideTheFile) {
         } catch (const BlobError& error) {
           expect_place(error.what(), bad.size());
         }
-        for (const auto& [place, name, label, targets] : found.samples) {
+        for (const auto& [place, name, label, targets, objects] : found.samples) {
           const bool packed = place.storage != BlobStorage::bytes;
           ASSERT_GE(place.offset, 0);
           ASSERT_GE(place.length, 0);

@@ -20,6 +20,7 @@ struct CollectedSamples final : SampleSink {
     std::string name;
     std::string label;  // "7", "text cat", "none"
     std::vector<FoundTarget> targets;
+    FoundObjects objects;  // if some were asked for
 
     FoundSample found_with_targets() const {
       FoundSample sample = found;
@@ -29,10 +30,12 @@ struct CollectedSamples final : SampleSink {
   };
   std::vector<Sample> samples;
   std::vector<std::string> left_out;  // "REASON: NAME"
-  std::vector<std::string> class_names;
+  std::vector<std::string> class_names, object_names;
 
   void add(const FoundSample& sample) override {
-    Sample kept{sample, std::string(sample.name), "none", {}};
+    Sample kept{sample, std::string(sample.name), "none", {}, {}};
+    if (sample.objects != nullptr) kept.objects = *sample.objects;
+    kept.found.objects = nullptr;
     kept.targets.assign(sample.targets.begin(), sample.targets.end());
     kept.found.targets = {};
     if (const auto* number = std::get_if<int64_t>(&sample.label)) {
@@ -48,6 +51,7 @@ struct CollectedSamples final : SampleSink {
     left_out.push_back(std::string(reason) + ": " + std::string(name));
   }
   void set_class_names(const std::vector<std::string>& names) override { class_names = names; }
+  void set_object_names(const std::vector<std::string>& names) override { object_names = names; }
 };
 
 inline std::span<const uint8_t> bytes_of(std::string_view text) {

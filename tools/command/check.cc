@@ -88,7 +88,7 @@ int run_check(int argc, char** argv) {
       "  stoker check --data data/photos --out bad.jsonl --exif apply\n"
       "  stoker check --data coco/train2017 --objects coco/annotations/instances_train2017.json\n");
   add_data_option(*app, data);
-  add_objects_option(*app, data);
+  add_objects_options(*app, data);
   add_split_option(*app, data);
   add_decode_options(*app, data);
   app->add_option("--workers", workers, "Threads that decode")->check(CLI::Range(1, 1024));

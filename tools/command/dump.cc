@@ -38,7 +38,7 @@ struct DumpOptions {
 
 void add_dump_options(CLI::App& app, DumpOptions& options) {
   add_data_option(app, options.data);
-  add_objects_option(app, options.data);
+  add_objects_options(app, options.data);
   add_target_option(app, options.data);
   add_sample_options(app, options.samples);
   add_shuffle_option(app, options.samples);

@@ -192,7 +192,7 @@ void draw_tile(const SheetPlan& plan, const Source& source,
 
 void add_peek_options(CLI::App& app, PeekOptions& options) {
   add_data_option(app, options.data);
-  add_objects_option(app, options.data);
+  add_objects_options(app, options.data);
   add_split_option(app, options.data);
   app.add_option("--out,-o", options.out, "PNG file to write")->required();
   app.add_option("--count", options.count, "Number of pictures")->check(CLI::Range(1, 100'000));

@@ -88,13 +88,24 @@ void add_target_option(CLI::App& app, DataOptions& options) {
       ->default_str("");
 }
 
-void add_objects_option(CLI::App& app, DataOptions& options) {
+void add_objects_options(CLI::App& app, DataOptions& options) {
   app.add_option(
          "--objects", options.objects,
          "What lies on the pictures: a JSON file as COCO's (boxes, masks, keypoints, panoptic "
          "segments), or a folder with a file for each picture: VOC's XML, YOLO's text, or "
          "label images as PNG. A folder of --data may then have its pictures in any "
          "folders")
+      ->default_str("");
+  app.add_option("--objects-from", options.objects_from,
+                 "Where the records of shards have the objects on their pictures: in tar shards "
+                 "json, NAME.json or json:FIELD; in TFRecord files the keys' prefix, image/object; "
+                 "in MDS shards a column of JSON, in Parquet files one of structs, or their "
+                 "columns, as boxes=bbox,labels=category. A suffix says what a box is: :xywh "
+                 "(default), :xyxy or :cxcywh")
+      ->default_str("");
+  app.add_option("--label-image-from", options.label_image_from,
+                 "Where the records of shards have label images (PNG, a class for each pixel): in "
+                 "tar shards an extension, as seg.png, else a column or key")
       ->default_str("");
 }
 
@@ -230,6 +241,8 @@ std::unique_ptr<Source> open_with_progress(const DataOptions& options, const std
                                 .label_from = options.label_from,
                                 .targets_from = options.targets_from,
                                 .objects = options.objects,
+                                .objects_from = options.objects_from,
+                                .label_image_from = options.label_image_from,
                                 .go_on = go_on,
                                 .store = options.store.store_for(path)});
   } catch (...) {

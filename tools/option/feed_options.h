@@ -23,6 +23,7 @@ struct DataOptions {
   std::string image_from, label_from;     // as in SourceOptions
   std::vector<std::string> targets_from;  // as there
   std::string objects;                    // as there
+  std::string objects_from, label_image_from;
   std::string split = "train";
   int64_t max_pixels = DecodeOptions{}.max_pixels;
   std::string exif = "ignore";
@@ -42,8 +43,9 @@ struct DataOptions {
 void add_data_option(CLI::App& app, DataOptions& options);  // --data, and those below
 // --image-from --label-from --store-...
 void add_field_options(CLI::App& app, DataOptions& options);
-void add_target_option(CLI::App& app, DataOptions& options);   // --target-from
-void add_objects_option(CLI::App& app, DataOptions& options);  // --objects
+void add_target_option(CLI::App& app, DataOptions& options);  // --target-from
+// --objects --objects-from --label-image-from
+void add_objects_options(CLI::App& app, DataOptions& options);
 // --target-from for the one that a model learns.
 void add_learned_target_option(CLI::App& app, DataOptions& options);
 void add_split_option(CLI::App& app, DataOptions& options);

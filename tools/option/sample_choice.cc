@@ -248,6 +248,8 @@ std::vector<std::pair<std::string, std::string>> written_options(const DataOptio
   for (const std::string& field : data.targets_from) add("target_from", field);
   const bool file = !choice.subset.empty() && is_file(choice.subset);
   if (!data.objects.empty()) add("objects", written_path(data.objects));
+  add("objects_from", data.objects_from);
+  add("label_image_from", data.label_image_from);
   add("subset", file ? written_path(choice.subset) : choice.subset);
   const bool weights_file = !choice.weights.empty() && choice.weights != kBalanced;
   add("weights", weights_file ? written_path(choice.weights) : choice.weights);

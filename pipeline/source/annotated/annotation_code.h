@@ -69,6 +69,7 @@ class CodeReader {
   // A read that failed gave zeros, and so do all after it.
   bool ok() const { return ok_; }
   bool at_end() const { return at_ == end_; }
+  size_t left() const { return static_cast<size_t>(end_ - at_); }
   void fail() {
     at_ = end_;
     ok_ = false;

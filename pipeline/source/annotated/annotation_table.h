@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "pipeline/annotation/annotations.h"
+#include "pipeline/files/record_bytes.h"
 #include "pipeline/files/sealed_file.h"
 #include "pipeline/source/annotated/annotation_set.h"
 
@@ -55,6 +56,11 @@ struct AnnotationTable {
 std::vector<char> bytes_of_table(const AnnotationTable& table);
 // Returns false if the bytes are no table.
 bool read_table(std::string_view bytes, AnnotationTable& table);
+
+// The kinds of annotations without their digest, for other files' tables.
+void put_kinds(const AnnotationInfo& info, RecordWriter& out);
+// Returns false if there are none.
+bool get_kinds(RecordReader& in, AnnotationInfo& info);
 
 // Makes the set that the bytes are. REQUIRES: the table fits them.
 SharedAnnotations make_annotation_set(AnnotationTable table, std::string_view bytes,

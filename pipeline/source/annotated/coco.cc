@@ -13,12 +13,12 @@
 #include <unordered_map>
 #include <utility>
 
-#include "pipeline/annotation/run_lengths.h"
 #include "pipeline/files/printable_name.h"
 #include "pipeline/files/read_piece.h"
 #include "pipeline/source/annotated/annotation_code.h"
 #include "pipeline/source/annotated/check_annotations.h"
 #include "pipeline/source/annotated/kept_set.h"
+#include "pipeline/source/annotated/object_scanner.h"
 
 namespace stoker {
 namespace {
@@ -179,122 +179,29 @@ class CocoReader {
 
   void begin_object() {
     scratch_.clear();
-    scratch_.objects.emplace_back();
-    found_ = {};
-    problem_.clear();
-    has_box_ = has_area_ = has_class_ = false;
+    scanned_ = {};
   }
 
   void read_object_field(std::string_view key) {
-    AnnotatedObject& object = scratch_.objects[0];
     if (key == "id") {
-      object.id = found_.id = json_.read_whole();
-      found_.has_id = true;
+      scanned_.object.id = json_.read_whole();
+      scanned_.has_id = true;
     } else if (key == "category_id") {
-      object.label = json_.read_whole();
-      has_class_ = true;
+      scanned_.object.label = json_.read_whole();
+      scanned_.has_label = true;
     } else if (key == "bbox") {
-      read_box(object.box);
+      object_.read_box(BoxFormat::xywh, scanned_);
     } else if (key == "area") {
-      object.area = json_.read_number();
-      has_area_ = true;
+      object_.read_area(scanned_);
     } else if (key == "iscrowd") {
-      object.is_crowd = json_.read_flag();
+      scanned_.object.is_crowd = json_.read_flag();
     } else if (key == "segmentation") {
-      read_mask(object.mask);
+      object_.read_mask(scanned_);
     } else if (key == "keypoints") {
-      read_keypoints();
+      object_.read_keypoints(scanned_);
     } else {
       json_.skip();
     }
-  }
-
-  void read_numbers() {
-    numbers_.clear();
-    json_.read_array([&] { numbers_.push_back(json_.read_number()); });
-  }
-
-  void read_box(std::array<double, 4>& box) {
-    read_numbers();
-    has_box_ = true;
-    if (numbers_.size() != box.size()) {
-      return set_problem("the bbox has " + std::to_string(numbers_.size()) + " numbers, must be 4");
-    }
-    box = {numbers_[0], numbers_[1], numbers_[0] + numbers_[2], numbers_[1] + numbers_[3]};
-  }
-
-  void read_keypoints() {
-    read_numbers();
-    if (numbers_.size() % 3 != 0) {
-      return set_problem(std::to_string(numbers_.size()) +
-                         " numbers of keypoints, must be 3 for each");
-    }
-    for (size_t i = 0; i < numbers_.size(); i += 3) {
-      scratch_.keypoints.push_back({numbers_[i], numbers_[i + 1], numbers_[i + 2]});
-    }
-  }
-
-  void read_mask(MaskShape& mask) {
-    const char kind = json_.next_kind();
-    if (kind == '[') return read_polygons(mask);
-    if (kind == '{') return read_runs(mask);
-    json_.skip();
-    if (kind != 'n') set_problem("the segmentation is neither a list of polygons nor run lengths");
-  }
-
-  void read_polygons(MaskShape& mask) {
-    json_.read_array([&] {
-      if (json_.next_kind() != '[') {
-        json_.skip();
-        return set_problem("the segmentation is no list of polygons");
-      }
-      read_numbers();
-      if (numbers_.size() % 2 != 0) {
-        set_problem("a polygon of " + std::to_string(numbers_.size()) + " numbers");
-      }
-      const auto first = static_cast<uint32_t>(scratch_.points.size());
-      for (size_t i = 0; i + 1 < numbers_.size(); i += 2) {
-        scratch_.points.push_back({numbers_[i], numbers_[i + 1]});
-      }
-      scratch_.polygons.push_back({first, static_cast<uint32_t>(numbers_.size() / 2)});
-    });
-    mask.count = static_cast<uint32_t>(scratch_.polygons.size());
-    mask.kind = mask.count > 0 ? MaskKind::polygons : MaskKind::none;
-  }
-
-  void read_runs(MaskShape& mask) {
-    bool has_counts = false;
-    json_.read_object([&](std::string_view key) {
-      if (key == "counts") {
-        has_counts = true;
-        read_counts();
-      } else if (key == "size") {
-        read_numbers();
-        if (numbers_.size() == 2) found_.mask_size = {side_of(numbers_[1]), side_of(numbers_[0])};
-      } else {
-        json_.skip();
-      }
-    });
-    if (!has_counts) return set_problem("run lengths without counts");
-    mask = {MaskKind::runs, 0, static_cast<uint32_t>(scratch_.runs.size())};
-  }
-
-  void read_counts() {
-    if (json_.next_kind() == '"') {
-      json_.read_string(text_);
-      set_problem(append_text_runs(text_, scratch_.runs));
-      return;
-    }
-    read_numbers();
-    for (const double number : numbers_) {
-      const bool is_run = number >= 0 && number < 4294967296.0 && number == std::floor(number);
-      if (!is_run) set_problem("a run length that is none");
-      scratch_.runs.push_back(is_run ? static_cast<uint32_t>(number) : 0);
-    }
-  }
-
-  static int side_of(double number) {
-    return number >= 0 && number <= std::numeric_limits<int>::max() ? static_cast<int>(number) : -1;
   }
 
   // Keeps the first one.
@@ -303,24 +210,25 @@ class CocoReader {
   }
 
   void end_object() {
-    AnnotatedObject& object = scratch_.objects[0];
-    if (!has_box_) set_problem("it has no bbox");
-    if (!has_class_) set_problem("it has no category_id");
-    if (!has_area_) {
-      object.area = (object.box[2] - object.box[0]) * (object.box[3] - object.box[1]);
-    }
-    has_masks_ |= object.mask.kind != MaskKind::none;
-    any_box_ |= has_box_;
-    found_.code_at = code_.size();
-    found_.points = static_cast<int32_t>(scratch_.keypoints.size());
-    most_points_ = std::max(most_points_, found_.points);
+    if (!scanned_.has_box) scanned_.set_problem("it has no bbox");
+    if (!scanned_.has_label) scanned_.set_problem("it has no category_id");
+    scanned_.set_missing_area();
+    scratch_.objects.push_back(scanned_.object);
+    has_masks_ |= scanned_.object.mask.kind != MaskKind::none;
+    any_box_ |= scanned_.has_box;
+    CocoObject found{.id = scanned_.object.id,
+                     .code_at = code_.size(),
+                     .points = static_cast<int32_t>(scratch_.keypoints.size()),
+                     .mask_size = scanned_.mask_size,
+                     .has_id = scanned_.has_id};
+    most_points_ = std::max(most_points_, found.points);
     CodeWriter out(code_);
-    put_object({.keypoints = found_.points}, scratch_, 0, out);
-    if (!problem_.empty()) {
-      problems_.push_back(std::move(problem_));
-      found_.problem = static_cast<uint32_t>(problems_.size());
+    put_object({.keypoints = found.points}, scratch_, 0, out);
+    if (!scanned_.problem.empty()) {
+      problems_.push_back(std::move(scanned_.problem));
+      found.problem = static_cast<uint32_t>(problems_.size());
     }
-    objects_.push_back(found_);
+    objects_.push_back(found);
   }
 
   // When everything was read -----------------------------------------------------------------
@@ -431,12 +339,7 @@ class CocoReader {
       return std::to_string(found.points) + " keypoints, must be " +
              std::to_string(points_of(object.label));
     }
-    if (object.mask.kind == MaskKind::runs && found.mask_size != scratch_.size) {
-      return "the run lengths are of " + std::to_string(found.mask_size.width) + " x " +
-             std::to_string(found.mask_size.height) + " pixels, the picture has " +
-             std::to_string(scratch_.size.width) + " x " + std::to_string(scratch_.size.height);
-    }
-    return "";
+    return mask_size_problem(object.mask, found.mask_size, scratch_.size);
   }
 
   int64_t points_of(int64_t label) const {
@@ -465,10 +368,9 @@ class CocoReader {
 
   // The object, or the picture, that is being read.
   Annotations scratch_;
-  CocoObject found_;
-  std::string problem_, text_;
-  std::vector<double> numbers_;
-  bool has_box_ = false, has_area_ = false, has_class_ = false;
+  ScannedObject scanned_;
+  ObjectScanner object_{json_, scratch_};
+  std::string problem_;  // of the picture
 };
 
 }  // namespace

@@ -50,7 +50,8 @@ ByteSupply supply_of(std::string_view text) {
   };
 }
 
-JsonScanner::JsonScanner(ByteSupply supply) : supply_(std::move(supply)), buffer_(kScannerBytes) {}
+JsonScanner::JsonScanner(ByteSupply supply, size_t bytes)
+    : supply_(std::move(supply)), buffer_(std::clamp(bytes, 2 * kLongestToken, kScannerBytes)) {}
 
 void JsonScanner::refill() {
   std::memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);

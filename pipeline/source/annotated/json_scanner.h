@@ -26,7 +26,8 @@ ByteSupply supply_of(std::string_view text);
 
 class JsonScanner {
  public:
-  explicit JsonScanner(ByteSupply supply);
+  // `bytes`: how many there are, if that is known: a short text needs a small buffer.
+  explicit JsonScanner(ByteSupply supply, size_t bytes = SIZE_MAX);
 
   // Returns the first character of the next value, behind white space: it tells its kind.
   char next_kind() {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "pipeline/files/record_bytes.h"
+#include "pipeline/source/annotated/annotation_table.h"
 
 namespace stoker {
 namespace {
@@ -74,14 +75,15 @@ bool get_columns(RecordReader& in, std::vector<TargetColumn>& columns) {
 bool from_bytes(std::string_view bytes, BlobTable& table) {
   RecordReader in(bytes);
   std::vector<uint64_t> digests;
-  const bool read = in.get(table.key) && in.get(table.blobs) && in.get(table.stamps) &&
-                    in.get(table.segments) && in.get(table.class_names) &&
-                    get_notes(in, table.notes) && get_columns(in, table.targets) &&
-                    in.get(digests) && in.at_end() && digests.size() == 3;
+  const bool read =
+      in.get(table.key) && in.get(table.blobs) && in.get(table.stamps) && in.get(table.segments) &&
+      in.get(table.class_names) && get_notes(in, table.notes) && get_columns(in, table.targets) &&
+      get_kinds(in, table.annotations) && in.get(digests) && in.at_end() && digests.size() == 4;
   if (!read) return false;
   table.fingerprint = digests[0];
   table.labels_digest = digests[1];
   table.targets_digest = digests[2];
+  table.annotations.digest = digests[3];
   return true;
 }
 
@@ -106,7 +108,9 @@ std::vector<char> to_bytes(const BlobTable& table) {
   out.put(table.class_names);
   put_notes(table.notes, out);
   put_columns(table.targets, out);
-  out.put(std::vector<uint64_t>{table.fingerprint, table.labels_digest, table.targets_digest});
+  put_kinds(table.annotations, out);
+  out.put(std::vector<uint64_t>{table.fingerprint, table.labels_digest, table.targets_digest,
+                                table.annotations.digest});
   return out.bytes();
 }
 
@@ -146,6 +150,11 @@ bool BlobIndex::is_sound() const {
                             segment.samples) {
       return false;
     }
+    // Their ends stand before them.
+    const int64_t least = table_.annotations.objects ? segment.samples * int64_t{4} : 0;
+    if (segment.object_bytes < least || segment.object_bytes > file_bytes - objects_at(segment)) {
+      return false;
+    }
     if (const auto names = names_of(segment); !names.empty() && names.back() != '\0') return false;
     samples += segment.samples;
     if (samples > kMaxIndexSamples) return false;
@@ -158,8 +167,28 @@ std::span<const char> BlobIndex::names_of(const BlobSegment& segment) const {
                        static_cast<size_t>(segment.name_bytes));
 }
 
+int64_t BlobIndex::objects_at(const BlobSegment& segment) const {
+  return segment.at + entry_bytes(segment) + segment.name_bytes + segment.samples * target_bytes_;
+}
+
 int64_t BlobIndex::bytes_of(const BlobSegment& segment) const {
-  return entry_bytes(segment) + segment.name_bytes + segment.samples * target_bytes_;
+  return objects_at(segment) - segment.at + segment.object_bytes;
+}
+
+// The objects of the sample at a place of a segment; none where their ends are forged.
+std::string_view BlobIndex::objects_of(const BlobSegment& segment, int64_t place) const {
+  if (!table_.annotations.objects) return {};
+  const auto all = file_.subspan(static_cast<size_t>(objects_at(segment)),
+                                 static_cast<size_t>(segment.object_bytes));
+  const auto end_of = [&](int64_t sample) {
+    uint32_t end = 0;
+    if (sample >= 0) std::memcpy(&end, all.data() + 4 * sample, sizeof end);
+    return end;
+  };
+  const auto pieces = all.subspan(static_cast<size_t>(4 * segment.samples));
+  const uint32_t begin = end_of(place - 1), end = end_of(place);
+  if (begin > end || end > pieces.size()) return {};
+  return {pieces.data() + begin, end - begin};
 }
 
 bool BlobIndex::is_sealed(size_t segment) const {
@@ -188,6 +217,7 @@ BlobIndex::Found BlobIndex::find(SampleId id) const {
       segment.at + entry_bytes(segment) + segment.name_bytes + in_segment * target_bytes_;
   found.targets =
       file_.subspan(static_cast<size_t>(targets_at), static_cast<size_t>(target_bytes_));
+  found.objects = objects_of(segment, in_segment);
   return found;
 }
 

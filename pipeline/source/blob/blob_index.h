@@ -4,8 +4,10 @@
 //
 //   body      segments, each of at most 8,192 samples of one blob: 24 bytes per sample, then the
 //             samples' names, each ended by a NUL, then their targets: for each sample the values
-//             of all columns, one behind the other, without padding
-//   table     blobs, segments, class names, notes, columns of targets (files/record_bytes.h)
+//             of all columns, one behind the other, without padding; then where the objects of
+//             each sample end (u32), and these (annotated/record_code.h)
+//   table     blobs, segments, class names, notes, columns of targets, kinds of annotations
+//             (files/record_bytes.h)
 //
 // The seal (XXH3) of a segment is compared when a sample of it is looked up first. What a forged
 // index says is checked where it is used: nothing outside of the mapping is read. A sample costs no
@@ -48,16 +50,18 @@ static_assert(sizeof(BlobEntry) == 24);
 
 struct BlobSegment {
   static constexpr int64_t kMaxSamples = 8'192;
-  // A segment with more bytes of targets has a single sample, so that a look-up seals little.
+  // A segment with more bytes of targets or of objects has a single sample, so that a look-up
+  // seals little.
   static constexpr int64_t kMaxValues = 1 << 20;
 
   int64_t blob = 0;
   int64_t first_id = 0;
   int64_t first_row = 0;  // the number in its blob of the first sample
   int64_t samples = 0;
-  int64_t at = 0;          // the entries' offset in the file; names and targets follow them
-  int64_t name_bytes = 0;  // 0: the samples have no names, their numbers are used
-  uint64_t seal = 0;       // XXH3 of entries, names and targets
+  int64_t at = 0;            // the entries' offset in the file; names and targets follow them
+  int64_t name_bytes = 0;    // 0: the samples have no names, their numbers are used
+  int64_t object_bytes = 0;  // with where they end; 0: the data have no objects
+  uint64_t seal = 0;         // XXH3 of everything
 };
 
 // The contents of the table.
@@ -72,11 +76,12 @@ struct BlobTable {
   uint64_t labels_digest = 0;
   std::vector<TargetColumn> targets{};
   uint64_t targets_digest = 0;
+  AnnotationInfo annotations{};
 
   int64_t target_bytes() const;  // of one sample
 };
 
-inline constexpr SealedKind kBlobIndexKind{"stokerbi", 3, uint64_t{1} << 40};
+inline constexpr SealedKind kBlobIndexKind{"stokerbi", 4, uint64_t{1} << 40};
 
 std::vector<char> to_bytes(const BlobTable& table);
 
@@ -96,6 +101,7 @@ class BlobIndex {
         nullptr;  // nullptr: the part of the file with this sample is damaged
     BlobEntry entry;
     std::span<const char> targets;  // the values of all columns
+    std::string_view objects{};     // a piece of record_code.h
   };
   Found find(SampleId id) const;
   // Returns the name inside the blob; "" if samples of this segment have none. It is ended by a
@@ -110,6 +116,8 @@ class BlobIndex {
   bool is_sealed(size_t segment) const;
   std::span<const char> names_of(const BlobSegment& segment) const;
   int64_t bytes_of(const BlobSegment& segment) const;
+  int64_t objects_at(const BlobSegment& segment) const;
+  std::string_view objects_of(const BlobSegment& segment, int64_t place) const;
 
   const std::string path_;
   const std::unique_ptr<SealedFile> sealed_;

@@ -19,6 +19,7 @@
 #include "pipeline/source/format/formats.h"
 #include "pipeline/source/format/text_value.h"
 #include "pipeline/source/growing_source.h"
+#include "pipeline/source/label_image_source.h"
 
 namespace stoker {
 namespace {
@@ -79,6 +80,15 @@ std::string key_of_request(const BlobIndexRequest& request) {
       add(target.field);
       add(target.type ? name_of(*target.type) : "");
     }
+  }
+  if (const ObjectField& objects = request.fields.objects; objects.is_wanted()) {
+    key += " with objects";
+    add(objects.field);
+    add(std::to_string(static_cast<int>(objects.boxes)));
+  }
+  if (!request.fields.label_image.empty()) {
+    key += " without";
+    add(request.fields.label_image);
   }
   add(request.fields.image);
   add(request.fields.label);
@@ -174,12 +184,43 @@ std::vector<TargetField> target_fields(const std::vector<std::string>& targets_f
   return fields;
 }
 
+// Reads SourceOptions::objects_from: a field, and perhaps a colon and the name of a format of
+// boxes.
+ObjectField object_field(const std::string& text) {
+  for (const auto& [suffix, boxes] :
+       {std::pair(":xywh", BoxFormat::xywh), std::pair(":xyxy", BoxFormat::xyxy),
+        std::pair(":cxcywh", BoxFormat::cxcywh)}) {
+    if (!text.ends_with(suffix)) continue;
+    return {text.substr(0, text.size() - std::string_view(suffix).size()), boxes};
+  }
+  return {text};
+}
+
+bool is_annotated(const SourceOptions& options) {
+  return !options.objects_from.empty() || !options.label_image_from.empty();
+}
+
 BlobIndexRequest request_of(const BlobSet& set, const SourceOptions& options) {
+  const bool no_label = is_annotated(options) && options.label_from.empty();
   return {.set = set,
-          .fields = {options.image_from, options.label_from,
-                     target_fields(options.targets_from, set.format)},
+          .fields = {options.image_from, no_label ? "none" : options.label_from,
+                     target_fields(options.targets_from, set.format),
+                     object_field(options.objects_from), options.label_image_from},
           .class_names = class_names_beside(*set.location),
           .go_on = options.go_on};
+}
+
+// Throws if the members of a tar that are label images are not those of its pictures' keys.
+void check_keys(const Source& pictures, const Source& images, const std::string& extension) {
+  const auto key_of = [](const std::string& name) {
+    return name.substr(0, name.find('.', name.rfind('/') + 1));
+  };
+  for (SampleId id = 0; id < pictures.size(); ++id) {
+    const std::string name = pictures.name(id);
+    if (id < images.size() && key_of(images.name(id)) == key_of(name)) continue;
+    throw std::runtime_error(name + ": its key has no ." + extension + ", or a key before it has " +
+                             "one and no picture");
+  }
 }
 
 // Makes sources of the first samples while the index of all is made.
@@ -206,11 +247,24 @@ class OfferedParts final : public IndexParts {
 }  // namespace
 
 std::unique_ptr<Source> make_blob_source(const BlobSet& set, const SourceOptions& options) {
-  return set.location->make_source(load_or_make(request_of(set, options), options.cache_dir));
+  const auto open = [&](const SourceOptions& all) {
+    return set.location->make_source(load_or_make(request_of(set, all), all.cache_dir));
+  };
+  if (options.label_image_from.empty()) return open(options);
+  std::shared_ptr<const Source> pictures = open(options);
+  SourceOptions of_images = options;
+  of_images.image_from = std::exchange(of_images.label_image_from, "");
+  of_images.label_from = "none";
+  of_images.targets_from.clear();
+  of_images.objects_from.clear();
+  std::shared_ptr<const Source> images = open(of_images);
+  if (set.format == BlobFormat::tar) check_keys(*pictures, *images, of_images.image_from);
+  return std::make_unique<LabelImageSource>(std::move(pictures), std::move(images));
 }
 
 std::unique_ptr<Source> begin_blob_source(const BlobSet& set, const SourceOptions& options) {
-  if (set.format != BlobFormat::tar || !set.location->read_at(set.blobs.front())) {
+  if (is_annotated(options) || set.format != BlobFormat::tar ||
+      !set.location->read_at(set.blobs.front())) {
     return make_blob_source(set, options);
   }
   BlobIndexRequest begun = request_of(set, options);

@@ -65,6 +65,15 @@ class Merged {
                                  std::to_string(table_.class_names.size()) + ")");
       }
     }
+    object_kinds_.add(samples.object_kinds());
+    if (const auto& names = samples.object_names(); !names.empty()) {
+      if (object_names_.empty()) object_names_ = names;
+      if (object_names_ != names) {
+        throw std::runtime_error(path_of(blob) + ": it names other classes of objects (" +
+                                 std::to_string(names.size()) + ") than others before it (" +
+                                 std::to_string(object_names_.size()) + ")");
+      }
+    }
     if (samples.largest_label() > largest_label_) {
       largest_label_ = samples.largest_label();
       largest_label_sample_ = path_of(blob) + "#" + std::to_string(samples.largest_label_row());
@@ -91,6 +100,9 @@ class Merged {
                                   " left out (" + reason + "), as " + name});
     }
     note_packed();
+    if (request_.fields.objects.is_wanted()) {
+      table_.annotations = object_kinds_.info(object_names_);
+    }
     if (labels_ == LabelKind::text) return sort_texts();
     if (labels_ == LabelKind::none) {
       table_.class_names.clear();
@@ -158,6 +170,8 @@ class Merged {
   std::map<std::string, LeftOut> left_out_;
   PackedTotals packed_;
   std::string first_packed_;
+  RecordKinds object_kinds_;
+  std::vector<std::string> object_names_;
   int64_t largest_label_ = -1;
   std::string largest_label_sample_;
 };
@@ -252,12 +266,13 @@ class Builder {
       const MutexLock lock(write_mutex_);
       merged_.relabel(blob, piece);
       writer_.add(static_cast<int64_t>(blob), piece.first_row, piece.entries, piece.names,
-                  piece.values);
+                  piece.values, {piece.objects, piece.object_ends});
     };
     const auto agree = [&](std::vector<TargetColumn> columns) {
       return agree_on_targets(blob, std::move(columns));
     };
-    SampleCollector samples(reader, take, {request_.fields.targets, agree});
+    SampleCollector samples(reader, take, {request_.fields.targets, agree},
+                            request_.fields.objects.boxes);
     entry_of(request_.set.format).scan(reader, request_.fields, samples);
     samples.finish();
     if (prefetchers_) prefetchers_->end(blob);

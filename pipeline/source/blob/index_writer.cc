@@ -24,6 +24,7 @@ uint64_t fingerprint_of(const BlobTable& table) {
   for (const BlobSegment& segment : table.segments) add(segment.seal);
   for (const std::string& name : table.class_names) text.append("\n").append(name);
   for (const TargetColumn& column : table.targets) text.append("\n").append(column.describe());
+  if (table.annotations.objects) add(table.annotations.digest);
   return text_digest(text);
 }
 
@@ -54,16 +55,26 @@ class TargetColumns {
   std::vector<char> column_;
 };
 
+// Returns the objects of samples from `begin` to `end`, which becomes smaller where they are many.
+IndexedObjects take_objects(const IndexedObjects& all, size_t begin, size_t& end) {
+  if (all.ends.empty()) return {};
+  const uint64_t from = begin == 0 ? 0 : all.ends[begin - 1];
+  while (end > begin + 1 && all.ends[end - 1] - from > uint64_t{BlobSegment::kMaxValues}) --end;
+  return {all.bytes.substr(from, all.ends[end - 1] - from), all.ends.subspan(begin, end - begin)};
+}
+
 }  // namespace
 
 void BlobIndexWriter::add(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
-                          std::string_view names, std::span<const std::byte> targets) {
+                          std::string_view names, std::span<const std::byte> targets,
+                          IndexedObjects objects) {
   const size_t target_bytes = entries.empty() ? 0 : targets.size() / entries.size();
   const size_t most =
       std::clamp<size_t>(size_t{BlobSegment::kMaxValues} / std::max<size_t>(target_bytes, 1), 1,
                          BlobSegment::kMaxSamples);
-  for (size_t begin = 0; begin < entries.size(); begin += most) {
-    const size_t end = std::min(entries.size(), begin + most);
+  for (size_t begin = 0, end = 0; begin < entries.size(); begin = end) {
+    end = std::min(entries.size(), begin + most);
+    const IndexedObjects own = take_objects(objects, begin, end);
     std::string_view part;
     if (!names.empty()) {
       const size_t from = entries[begin].first;
@@ -71,19 +82,20 @@ void BlobIndexWriter::add(int64_t blob, int64_t first_row, std::span<const BlobE
       part = names.substr(from, to - from);
     }
     add_segment(blob, first_row + static_cast<int64_t>(begin), entries.subspan(begin, end - begin),
-                part, targets.subspan(begin * target_bytes, (end - begin) * target_bytes));
+                part, targets.subspan(begin * target_bytes, (end - begin) * target_bytes), own);
   }
 }
 
 void BlobIndexWriter::add_segment(int64_t blob, int64_t first_row,
                                   std::span<const BlobEntry> entries, std::string_view names,
-                                  std::span<const std::byte> targets) {
+                                  std::span<const std::byte> targets, IndexedObjects objects) {
   segments_.push_back({.blob = blob,
                        .first_id = samples_,
                        .first_row = first_row,
                        .samples = std::ssize(entries),
                        .at = static_cast<int64_t>(file_.end()),
                        .name_bytes = std::ssize(names),
+                       .object_bytes = std::ssize(objects.bytes) + 4 * std::ssize(objects.ends),
                        .seal = 0});
   samples_ += std::ssize(entries);
   const uint32_t names_begin = names.empty() ? 0 : entries.front().first;
@@ -93,17 +105,25 @@ void BlobIndexWriter::add_segment(int64_t blob, int64_t first_row,
   }
   file_.append(names.data(), names.size());
   file_.append(targets.data(), targets.size());
+  if (objects.ends.empty()) return;
+  const uint64_t before = objects.ends.back() - objects.bytes.size();
+  std::vector<uint32_t> ends;
+  for (const uint64_t end : objects.ends) ends.push_back(static_cast<uint32_t>(end - before));
+  file_.append(ends.data(), ends.size() * sizeof ends[0]);
+  file_.append(objects.bytes.data(), objects.bytes.size());
 }
 
 void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> new_labels) {
   LabelDigest labels;
   TargetColumns targets(table);
+  uint64_t objects_digest = 0;
   const int64_t target_bytes = table.target_bytes();
   std::vector<char> bytes;
   for (BlobSegment& segment : table.segments) {
     const size_t entry_bytes = static_cast<size_t>(segment.samples) * sizeof(BlobEntry);
     const size_t targets_at = entry_bytes + static_cast<size_t>(segment.name_bytes);
-    bytes.resize(targets_at + static_cast<size_t>(segment.samples * target_bytes));
+    const size_t objects_at = targets_at + static_cast<size_t>(segment.samples * target_bytes);
+    bytes.resize(objects_at + static_cast<size_t>(segment.object_bytes));
     file_.read_at(static_cast<uint64_t>(segment.at), bytes);
     auto* const entries = reinterpret_cast<BlobEntry*>(bytes.data());
     for (int64_t i = 0; i < segment.samples; ++i) {
@@ -112,6 +132,10 @@ void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> n
       labels.add(label);
     }
     targets.add(bytes.data() + targets_at, segment.samples);
+    if (table.annotations.objects) {
+      const uint64_t own = XXH3_64bits(bytes.data() + objects_at, bytes.size() - objects_at);
+      objects_digest = text_digest(hex64(objects_digest) + hex64(own));
+    }
     if (!new_labels.empty()) {
       file_.write_at(static_cast<uint64_t>(segment.at), {bytes.data(), entry_bytes});
     }
@@ -119,6 +143,9 @@ void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> n
   }
   table.labels_digest = labels.value();
   table.targets_digest = targets.digest();
+  std::string objects = hex64(objects_digest);
+  for (const std::string& name : table.annotations.class_names) objects.append("\n").append(name);
+  if (table.annotations.objects) table.annotations.digest = text_digest(objects);
 }
 
 void BlobIndexWriter::write_part(const std::string& path, int64_t samples, BlobTable table) {

@@ -15,26 +15,35 @@
 
 namespace stoker {
 
+// The objects of samples (annotated/record_code.h), one behind the other, and where each one's end.
+struct IndexedObjects {
+  std::string_view bytes{};
+  std::span<const uint64_t> ends{};
+};
+
 class BlobIndexWriter {
  public:
   explicit BlobIndexWriter(const std::string& path) : file_(path, kBlobIndexKind) {}
 
   // Adds samples of one blob, the next ones in order. In an entry with a name, `first` is the
-  // name's place in `names`. `targets` has equally many bytes for each of them.
+  // name's place in `names`. `targets` has equally many bytes for each of them; `objects` are of
+  // none or of all.
   void add(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
-           std::string_view names, std::span<const std::byte> targets = {});
+           std::string_view names, std::span<const std::byte> targets = {},
+           IndexedObjects objects = {});
   int64_t samples() const { return samples_; }
   // Writes an index of the first `samples`, which were added by whole calls of add(), to another
   // path. `table` as in finish(), for them; their labels are final.
   void write_part(const std::string& path, int64_t samples, BlobTable table);
   // Gives the samples their final labels (new_labels[label]; empty: they are final), seals
   // everything and puts the file into its place. `table` has blobs, stamps, class names, notes,
-  // key, and the columns of targets.
+  // key, the columns of targets and the kinds of annotations.
   void finish(BlobTable table, std::span<const int32_t> new_labels);
 
  private:
   void add_segment(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
-                   std::string_view names, std::span<const std::byte> targets);
+                   std::string_view names, std::span<const std::byte> targets,
+                   IndexedObjects objects);
   void seal_segments(BlobTable& table, std::span<const int32_t> new_labels);
 
   SealedWriter file_;

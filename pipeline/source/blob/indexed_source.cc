@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "pipeline/files/printable_name.h"
+#include "pipeline/source/annotated/record_code.h"
 #include "pipeline/source/format/unpack.h"
 #include "pipeline/source/sample_file.h"
 
@@ -15,6 +16,7 @@ IndexedSource::IndexedSource(const std::string& root, std::unique_ptr<BlobIndex>
             .root = root,
             .class_names = table_.class_names,
             .targets = table_.targets,
+            .annotations = table_.annotations,
             .notes = table_.notes,
             .fingerprint = table_.fingerprint,
             .targets_digest = table_.targets_digest} {}
@@ -45,6 +47,16 @@ void IndexedSource::read_targets(SampleId id, std::span<const uint8_t>, SampleTa
       from += bytes;
     }
   }
+}
+
+ReadStatus IndexedSource::read_annotations(SampleId id, std::span<const uint8_t>,
+                                           Annotations& out) const {
+  out.clear();
+  if (!info_.annotations.objects) return {};
+  const BlobIndex::Found found = index_->find(id);
+  if (found.segment == nullptr) return damaged();
+  const std::string problem = read_record(info_.annotations, found.objects, out);
+  return {problem.empty(), problem};
 }
 
 int IndexedSource::label_of(const BlobIndex::Found& found) const {

@@ -21,6 +21,8 @@ class IndexedSource : public Source, protected SampleStorage {
   std::string name(SampleId id) const override;
   uint64_t labels_digest() const override { return table_.labels_digest; }
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
+  ReadStatus read_annotations(SampleId id, std::span<const uint8_t> bytes,
+                              Annotations& out) const override;
   const SampleStorage& storage() const override { return *this; }
 
  protected:

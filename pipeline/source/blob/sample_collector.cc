@@ -89,11 +89,15 @@ void SampleCollector::add(const FoundSample& sample) {
     packed_.unpacked_bytes += sample.skip + sample.length;
   }
   add_targets(sample);
+  if (sample.objects != nullptr) {
+    encoder_.append(*sample.objects, piece_.objects);
+    piece_.object_ends.push_back(piece_.objects.size());
+  }
   piece_.entries.push_back(entry);
   ++samples_;
-  const bool is_full = piece_.entries.size() >= kPieceSamples ||
-                       piece_.values.size() >= kPieceValues ||
-                       std::ssize(piece_.names) > kMax32 / 4;
+  const bool is_full =
+      piece_.entries.size() >= kPieceSamples || piece_.values.size() >= kPieceValues ||
+      piece_.objects.size() >= kPieceValues || std::ssize(piece_.names) > kMax32 / 4;
   if (is_full) finish();
 }
 
@@ -104,6 +108,8 @@ void SampleCollector::finish() {
   piece_.entries.clear();
   piece_.names.clear();
   piece_.values.clear();
+  piece_.objects.clear();
+  piece_.object_ends.clear();
 }
 
 void SampleCollector::agree_on_columns(const FoundSample& sample) {

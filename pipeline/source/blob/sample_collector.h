@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "pipeline/source/annotated/record_code.h"
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/format/blob_reader.h"
 #include "pipeline/source/format/sample_sink.h"
@@ -36,6 +37,8 @@ struct SamplePiece {
   LabelKind labels = LabelKind::unknown;
   std::vector<std::string> texts;  // of all pieces so far
   std::vector<std::byte> values;   // of the targets: those of all columns for each entry
+  std::string objects;             // of each entry, and where they end
+  std::vector<uint64_t> object_ends;
 };
 
 // How the scans of several blobs come to have the same columns of targets.
@@ -48,17 +51,18 @@ struct TargetAgreement {
 class SampleCollector final : public SampleSink {
  public:
   static constexpr size_t kPieceSamples = 1'000'000;
-  // Bytes of targets' values in a piece, apart from the last sample's.
+  // Bytes of targets' values, or of objects, in a piece, apart from the last sample's.
   static constexpr size_t kPieceValues = 16 << 20;
   static constexpr int64_t kMaxLabel = (1 << 24) - 1;
 
   SampleCollector(const BlobReader& blob, std::function<void(SamplePiece&)> take,
-                  TargetAgreement targets = {})
-      : blob_(blob), take_(std::move(take)), targets_(std::move(targets)) {}
+                  TargetAgreement targets = {}, BoxFormat boxes = BoxFormat::xywh)
+      : blob_(blob), take_(std::move(take)), targets_(std::move(targets)), encoder_(boxes) {}
 
   void add(const FoundSample& sample) override;
   void leave_out(std::string_view reason, std::string_view name) override;
   void set_class_names(const std::vector<std::string>& names) override { class_names_ = names; }
+  void set_object_names(const std::vector<std::string>& names) override { object_names_ = names; }
   // Hands on the rest.
   void finish();
 
@@ -69,6 +73,8 @@ class SampleCollector final : public SampleSink {
   int64_t largest_label() const { return largest_label_; }
   int64_t largest_label_row() const { return largest_label_row_; }
   const PackedTotals& packed() const { return packed_; }
+  const RecordKinds& object_kinds() const { return encoder_.kinds(); }
+  const std::vector<std::string>& object_names() const { return object_names_; }
 
  private:
   int32_t label_of(const FoundSample& sample);
@@ -79,13 +85,14 @@ class SampleCollector final : public SampleSink {
   const BlobReader& blob_;
   const std::function<void(SamplePiece&)> take_;
   const TargetAgreement targets_;
+  RecordEncoder encoder_;
   std::vector<TargetColumn> columns_;
   SamplePiece piece_;
   int64_t samples_ = 0;
   bool has_names_ = false;
   std::unordered_map<std::string, int32_t> places_;  // of texts
   std::map<std::string, LeftOut> left_out_;
-  std::vector<std::string> class_names_;
+  std::vector<std::string> class_names_, object_names_;
   int64_t largest_label_ = -1, largest_label_row_ = -1;
   PackedTotals packed_;
 };

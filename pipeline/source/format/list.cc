@@ -366,6 +366,10 @@ void scan_objects(LineReader& lines, const FieldChoice& fields, SampleSink& out)
 
 void scan_list(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
   const ListForm form = list_form(blob);
+  if (fields.objects.is_wanted()) {
+    blob.fail(0,
+              "a list of files has no objects for `objects_from`; `objects` names a file of them");
+  }
   LineReader lines(blob, form == ListForm::csv ? LineQuotes::csv : LineQuotes::none);
   if (form == ListForm::jsonl) return scan_objects(lines, fields, out);
   scan_columns(lines, form, fields, out);

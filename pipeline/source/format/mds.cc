@@ -14,6 +14,7 @@
 #include "pipeline/files/printable_name.h"
 #include "pipeline/source/format/little_endian.h"
 #include "pipeline/source/format/mds_target.h"
+#include "pipeline/source/format/object_entry.h"
 #include "pipeline/source/format/text_value.h"
 
 namespace stoker {
@@ -57,6 +58,8 @@ bool is_image_encoding(const std::string& name) {
   return name == "jpeg" || name == "png" || name == "bytes";
 }
 
+bool is_json_encoding(const std::string& name) { return name == "json" || name == "str"; }
+
 std::string list_mds_columns(const std::vector<MdsColumn>& columns) {
   constexpr size_t kMax = 12;
   std::string text;
@@ -81,6 +84,8 @@ constexpr ColumnRule kImageRule = {"image", kMdsImageNames, is_image_encoding,
                                    "jpeg, png or bytes"};
 constexpr ColumnRule kTargetRule = {
     "target", {}, is_target_encoding, "a number's, str_int, str_float or ndarray:DTYPE:SHAPE"};
+constexpr ColumnRule kJsonRule = {"objects", {}, is_json_encoding, "json or str"};
+constexpr ColumnRule kArrayRule = {"objects", {}, is_array_encoding, "ndarray"};
 constexpr ColumnRule kLabelRule = {"label", kMdsLabelNames, is_label_encoding,
                                    "int, int8 to int64, uint8 to uint64, str_int or str"};
 
@@ -327,6 +332,56 @@ class LabelReader {
   const LabelEncoding& encoding_;
 };
 
+// The objects of samples: JSON in one column, or a column of numbers for each entry.
+class MdsObjects {
+ public:
+  MdsObjects(BlobReader& blob, const MdsHeader& header, const ObjectField& wanted)
+      : blob_(blob), is_wanted_(wanted.is_wanted()) {
+    if (!is_wanted_) return;
+    const std::vector<ObjectColumn> columns = object_columns(wanted.field);
+    for (const ObjectColumn& each : columns) {
+      const size_t place = choose_column(blob, header, kArrayRule, each.name);
+      columns_.push_back({place, header.columns[place]});
+      found_.columns.push_back({.entry = each.entry});
+    }
+    if (!columns.empty()) return;
+    const size_t place = choose_column(blob, header, kJsonRule, wanted.field);
+    columns_.push_back({place, header.columns[place]});
+  }
+
+  // Returns the objects of a sample, valid until the next call; null if none are wanted.
+  const FoundObjects* read(const std::vector<MdsRange>& places) {
+    if (!is_wanted_) return nullptr;
+    found_.problem.clear();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const MdsRange& place = places[columns_[i].place];
+      const Bytes bytes = blob_.read(place.offset, place.length, "objects");
+      if (found_.columns.empty()) {
+        found_.json = as_text(bytes);
+        if (bytes.empty()) found_.problem = "column " + describe(columns_[i].column) + " is empty";
+        break;
+      }
+      const std::string problem =
+          read_mds_array(columns_[i].column.encoding, bytes, found_.columns[i].numbers);
+      if (problem.empty()) continue;
+      found_.problem = "column " + describe(columns_[i].column) + " " + problem;
+      break;
+    }
+    return &found_;
+  }
+
+ private:
+  struct Column {
+    size_t place;
+    MdsColumn column;
+  };
+
+  BlobReader& blob_;
+  const bool is_wanted_;
+  std::vector<Column> columns_;
+  FoundObjects found_;
+};
+
 // ---- The index of a folder
 
 struct ShardEntry {
@@ -421,6 +476,7 @@ void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
   for (const TargetField& target : fields.targets) {
     targets.add(header.columns, choose_column(blob, header, kTargetRule, target.field));
   }
+  MdsObjects objects(blob, header, fields.objects);
   SampleReader samples(blob, header);
   for (size_t i = 0; i + 1 < header.offsets.size(); ++i) {
     const std::vector<MdsRange>& places = samples.read(i);
@@ -429,6 +485,7 @@ void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
     found.length = places[image].length;
     if (labels) found.label = labels->read(i, places[label]);
     found.targets = targets.read(i, places);
+    found.objects = objects.read(places);
     out.add(found);
   }
 }

@@ -19,7 +19,8 @@ namespace stoker {
 // otherwise, the image is the first of image, jpg, jpeg, png, img and x that holds the bytes of a
 // file (encodings jpeg, png, bytes), and the label the first of label, labels, class, target and y
 // that is an integer (int, int8 ... uint64, str_int) or a text that names the class (str). Targets:
-// is_target_encoding() in mds_target.h. Throws BlobError.
+// is_target_encoding() in mds_target.h. Objects: a column of JSON (json, str), or columns of arrays
+// (ndarray) as object_columns() names them. Throws BlobError.
 void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out);
 
 // Returns the names of the shards that an index.json with this content lists, in its order.

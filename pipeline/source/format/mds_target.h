@@ -32,6 +32,13 @@ struct MdsRange {
 // them each value would say its own).
 bool is_target_encoding(const std::string& encoding);
 
+// Returns whether a column's values can be lists of numbers: ndarray, with a type and a shape or
+// without (its values say then what they are).
+bool is_array_encoding(const std::string& encoding);
+// Sets `out` to the numbers of such a value. Returns "" or what is wrong.
+std::string read_mds_array(const std::string& encoding, std::span<const uint8_t> value,
+                           FoundTarget& out);
+
 // How the bytes of a column's values make numbers.
 struct MdsLayout {
   NumberForm form;

@@ -4,7 +4,6 @@
 #include <deque>
 #include <initializer_list>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "pipeline/files/printable_name.h"
@@ -18,35 +17,11 @@ namespace {
 // rare; labels take a few bytes each.
 constexpr int64_t kLargestImagePage = int64_t{1} << 30;
 constexpr int64_t kLargestLabelPage = int64_t{256} << 20;
-constexpr size_t kMaxListed = 40;
 
 using ColumnNames = std::initializer_list<const char*>;
 constexpr ColumnNames kImageColumns = {"image", "img",  "jpg",     "jpeg",
                                        "png",   "webp", "picture", "pixels"};
 constexpr ColumnNames kLabelColumns = {"label", "labels", "class", "fine_label", "cls"};
-
-const ParquetField* find_field(const ParquetFooter& footer, const std::string& path) {
-  for (const ParquetField& field : footer.fields) {
-    if (field.path() == path) return &field;
-  }
-  return nullptr;
-}
-
-std::string list_fields(const ParquetFooter& footer) {
-  std::string text;
-  size_t listed = 0, others = 0;
-  for (const ParquetField& field : footer.fields) {
-    if (field.names.size() != 1) continue;
-    if (listed == kMaxListed) {
-      ++others;
-      continue;
-    }
-    text +=
-        (listed++ == 0 ? "" : ", ") + printable_name(field.path()) + " (" + field.describe() + ")";
-  }
-  if (others > 0) text += " and " + std::to_string(others) + " more";
-  return listed == 0 ? "there are no columns" : "the columns are " + text;
-}
 
 // Input and result of the choice of a column.
 struct ColumnWish {
@@ -149,28 +124,6 @@ const ParquetField& choose_target(const BlobReader& blob, const ParquetFooter& f
                               field->describe() + ", and targets are numbers or lists of them");
 }
 
-// Returns the names of the label's classes that `datasets` noted; empty if it did not. What cannot
-// be understood there does no harm.
-std::vector<std::string> class_names_of(const ParquetFooter& footer, const ParquetField& label) {
-  const nlohmann::json noted = nlohmann::json::parse(footer.huggingface, nullptr, false);
-  std::vector<std::string> path = {"info", "features"};
-  path.insert(path.end(), label.names.begin(), label.names.end());
-  path.push_back("names");
-  const nlohmann::json* at = &noted;
-  for (const std::string& key : path) {
-    if (!at->is_object() || !at->contains(key)) return {};
-    at = &(*at)[key];
-  }
-  if (!at->is_array()) return {};
-  std::vector<std::string> names;
-  for (const nlohmann::json& name : *at) {
-    if (!name.is_string()) return {};
-    names.push_back(name.get<std::string>());
-    if (names.back().find('\0') != std::string::npos) return {};
-  }
-  return names;
-}
-
 // A column with what is known of its chunks so far.
 class ChosenColumn {
  public:
@@ -209,6 +162,12 @@ class ChosenColumn {
   int64_t bytes_ = 0;  // of all chunks so far
 };
 
+struct ObjectColumnScan {
+  ParquetObjectColumn chosen;
+  ChosenColumn column;
+  int64_t left;  // numbers that it may still have
+};
+
 class ParquetScan {
  public:
   ParquetScan(BlobReader& blob, const FieldChoice& fields, SampleSink& out)
@@ -221,6 +180,11 @@ class ParquetScan {
     for (const TargetField& target : fields.targets) {
       targets_.emplace_back(choose_target(blob, footer_, target.field), "target",
                             kLargestLabelPage);
+    }
+    if (fields.objects.is_wanted()) {
+      for (const ParquetObjectColumn& each : choose_objects(blob, footer_, fields.objects)) {
+        add_object_column(each);
+      }
     }
     if (fields.no_labels()) return;
     const ParquetField& label = choose_labels(blob, footer_, fields.label);
@@ -240,6 +204,16 @@ class ParquetScan {
     if (!names.empty()) out_.set_class_names(names);
   }
 
+  void add_object_column(const ParquetObjectColumn& chosen) {
+    objects_.push_back(
+        {chosen, {*chosen.field, "number", kLargestLabelPage}, blob_.size() * kMaxNumbersPerByte});
+    if (!chosen.entry) return;
+    found_objects_.columns.push_back({.entry = *chosen.entry});
+    if (*chosen.entry != ObjectEntry::labels) return;
+    const std::vector<std::string> names = class_names_of(footer_, *chosen.field);
+    if (!names.empty()) out_.set_object_names(names);
+  }
+
   void scan_row_group(size_t index) {
     const int64_t rows = footer_.row_groups[index].rows;
     const ParquetChunk& chunk = images_.chunk(blob_, footer_, index);
@@ -250,11 +224,13 @@ class ParquetScan {
                      labels_->chunk(blob_, footer_, index), first_row_, rows);
     }
     const auto numbers = numbers_of(index);
+    const auto objects = objects_of(index);
     const int64_t found = images.scan(rows, [&](const FoundSample& place) {
       FoundSample sample = place;
       if (labels) sample.label = labels->next();
       for (size_t i = 0; i < numbers.size(); ++i) numbers[i]->next(found_[i]);
       sample.targets = found_;
+      sample.objects = next_objects(objects);
       out_.add(sample);
     });
     if (found != rows) {
@@ -264,19 +240,49 @@ class ParquetScan {
     }
     if (labels) labels->expect_end();
     for (const auto& target : numbers) target->expect_end();
+    for (const auto& column : objects) column->expect_end();
     first_row_ += rows;
   }
 
+  using Numbers = std::vector<std::unique_ptr<ParquetNumbers>>;
+
+  // A column in a row group, with the numbers that it may still have.
+  std::unique_ptr<ParquetNumbers> numbers_of(ChosenColumn& column, size_t group, int64_t& left) {
+    return std::make_unique<ParquetNumbers>(blob_, column.column(), column.field(),
+                                            column.chunk(blob_, footer_, group), first_row_,
+                                            footer_.row_groups[group].rows, left);
+  }
+
   // The targets of a row group.
-  std::vector<std::unique_ptr<ParquetNumbers>> numbers_of(size_t group) {
-    std::vector<std::unique_ptr<ParquetNumbers>> numbers;
+  Numbers numbers_of(size_t group) {
+    Numbers numbers;
     for (size_t i = 0; i < targets_.size(); ++i) {
-      ChosenColumn& target = targets_[i];
-      numbers.push_back(std::make_unique<ParquetNumbers>(
-          blob_, target.column(), target.field(), target.chunk(blob_, footer_, group), first_row_,
-          footer_.row_groups[group].rows, numbers_left_[i]));
+      numbers.push_back(numbers_of(targets_[i], group, numbers_left_[i]));
     }
     return numbers;
+  }
+
+  Numbers objects_of(size_t group) {
+    Numbers numbers;
+    for (ObjectColumnScan& each : objects_) {
+      numbers.push_back(numbers_of(each.column, group, each.left));
+    }
+    return numbers;
+  }
+
+  // Returns the objects of the next row; null if none are wanted.
+  const FoundObjects* next_objects(const Numbers& numbers) {
+    if (objects_.empty()) return nullptr;
+    found_objects_.problem.clear();
+    for (size_t i = 0, column = 0; i < objects_.size(); ++i) {
+      const ParquetObjectColumn& chosen = objects_[i].chosen;
+      FoundTarget& found = chosen.entry ? found_objects_.columns[column++].numbers : picture_id_;
+      numbers[i]->next_objects(chosen.empty_below, found, found_objects_.problem);
+      if (!chosen.entry && picture_id_.integers.size() == 1) {
+        found_objects_.picture_id = picture_id_.integers[0];
+      }
+    }
+    return &found_objects_;
   }
 
   BlobReader& blob_;
@@ -285,9 +291,12 @@ class ParquetScan {
   ChosenColumn images_;
   std::optional<ChosenColumn> labels_;
   std::deque<ChosenColumn> targets_;
+  std::deque<ObjectColumnScan> objects_;
   std::vector<int64_t> numbers_left_;  // that each target may still have
   std::vector<FoundTarget> found_;     // of the row
-  int64_t first_row_ = 0;              // of the row group
+  FoundObjects found_objects_;         // as well
+  FoundTarget picture_id_;
+  int64_t first_row_ = 0;  // of the row group
 };
 
 }  // namespace

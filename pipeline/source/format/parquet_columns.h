@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "pipeline/source/format/found_objects.h"
 #include "pipeline/source/format/found_target.h"
 #include "pipeline/source/format/number_bytes.h"
 #include "pipeline/source/format/parquet_pages.h"
@@ -77,6 +78,26 @@ class ParquetLabels {
   bool has_dictionary_ = false;
 };
 
+// A column with an entry of each row's objects, or the rows' image_id.
+struct ParquetObjectColumn {
+  std::optional<ObjectEntry> entry{};  // none: image_id
+  const ParquetField* field = nullptr;
+  int empty_below = 0;  // ParquetNumbers::next_objects()
+};
+// Returns the columns of objects, in the order of the schema, by object_columns() or inside of a
+// struct of lists or a list of structs. Throws BlobError if they are not there, or are of other
+// types.
+std::vector<ParquetObjectColumn> choose_objects(const BlobReader& blob, const ParquetFooter& footer,
+                                                const ObjectField& wanted);
+// For messages: "the columns are 'image' (...), ...".
+std::string list_fields(const ParquetFooter& footer);
+// Returns whether this is what the groups inside of a list are called, and not a field of a struct.
+bool is_list_name(const std::string& name);
+const ParquetField* find_field(const ParquetFooter& footer, const std::string& path);
+// Returns the names of a field's classes that `datasets` noted; empty if it did not. What cannot be
+// understood there does no harm.
+std::vector<std::string> class_names_of(const ParquetFooter& footer, const ParquetField& field);
+
 // Numbers repeat more than rows do: a mask of zeros, packed. A file may have so many per byte.
 inline constexpr int64_t kMaxNumbersPerByte = 1024;
 
@@ -118,6 +139,9 @@ class ParquetNumbers {
 
   // Sets `out` to the next row's numbers.
   void next(FoundTarget& out);
+  // The same for a list of objects: one whose definition level is below `empty_below` is empty, and
+  // not wrong. What is wrong with the row's values becomes `problem`, if that is "".
+  void next_objects(int empty_below, FoundTarget& out, std::string& problem);
   // Throws if there are more.
   void expect_end();
 
@@ -131,6 +155,7 @@ class ParquetNumbers {
   void add_stored(FoundTarget& out);
   void add_boolean(FoundTarget& out);
   [[noreturn]] void fail_row(const std::string& reason) const;
+  void refuse_values(const std::string& reason) const;
 
   BlobReader& blob_;
   const ParquetColumn& column_;
@@ -150,6 +175,10 @@ class ParquetNumbers {
   FoundTarget dictionary_;
   bool has_dictionary_ = false;
   ListShape shape_;
+  // For next_objects() only.
+  std::string* problem_ = nullptr;
+  uint32_t empty_below_ = 0;
+  bool is_empty_ = false;
 };
 
 }  // namespace stoker

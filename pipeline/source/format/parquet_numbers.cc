@@ -91,16 +91,24 @@ void ParquetNumbers::next(FoundTarget& out) {
 void ParquetNumbers::take_list(FoundTarget& out) {
   if (*repetition_ != 0) fail_row("begins with a value that goes on with the row before it");
   const char* const ragged = "has lists of different lengths beside each other";
+  is_empty_ = false;
   shape_.begin(column_.max_repetition);
   take_value(out);
   while (find_value() && *repetition_ > 0) {
-    if (!shape_.add(*repetition_)) fail_row(ragged);
+    if (!shape_.add(*repetition_)) refuse_values(ragged);
     if (out.size() == kMaxNumbersOfRow) {
       fail_row("has more than " + std::to_string(kMaxNumbersOfRow) + " numbers");
     }
     take_value(out);
   }
-  if (!shape_.end(out.shape)) fail_row(ragged);
+  if (!shape_.end(out.shape)) refuse_values(ragged);
+  if (is_empty_) out.shape = {0};
+}
+
+void ParquetNumbers::next_objects(int empty_below, FoundTarget& out, std::string& problem) {
+  problem_ = &problem;
+  empty_below_ = static_cast<uint32_t>(empty_below);
+  next(out);
 }
 
 void ParquetNumbers::expect_end() {
@@ -135,8 +143,13 @@ void ParquetNumbers::take_value(FoundTarget& out) {
     if (!definitions_.next(definition)) {
       pages_.fail(page_.offset, "the definition levels of a page end before its last value");
     }
+    if (definition < empty_below_) {
+      is_empty_ = true;
+      return;
+    }
     if (definition != static_cast<uint32_t>(column_.max_definition)) {
-      fail_row(column_.max_repetition > 0 ? "has an empty list or a null" : "has no target (null)");
+      return refuse_values(column_.max_repetition > 0 ? "has an empty list or a null"
+                                                      : "has no " + column_.missing + " (null)");
     }
   }
   if (indexes_) {
@@ -155,6 +168,12 @@ void ParquetNumbers::take_value(FoundTarget& out) {
 
 void ParquetNumbers::fail_row(const std::string& reason) const {
   pages_.fail(page_.offset, "row " + std::to_string(first_row_ + done_) + " " + reason);
+}
+
+// Goes on with a row of objects, whose sample is a bad one.
+void ParquetNumbers::refuse_values(const std::string& reason) const {
+  if (problem_ == nullptr) fail_row(reason);
+  if (problem_->empty()) *problem_ = "column " + column_.name + " " + reason;
 }
 
 bool ParquetNumbers::next_page() {
@@ -207,7 +226,7 @@ void ParquetNumbers::add_stored(FoundTarget& out) {
                 "a page of " + std::to_string(page_.values) + " values ends inside one of them");
   }
   const std::string problem = append_numbers(kind_.form, parts_.values.first(bytes), out);
-  if (!problem.empty()) fail_row(problem);
+  if (!problem.empty()) refuse_values(problem);
   parts_.values = parts_.values.subspan(bytes);
 }
 

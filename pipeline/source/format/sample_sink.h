@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "pipeline/source/format/found_objects.h"
 #include "pipeline/source/format/found_target.h"
 
 namespace stoker {
@@ -41,6 +42,8 @@ struct FoundSample {
   BlobLabel label;
   // The numbers of each of FieldChoice::targets, in that order.
   std::span<const FoundTarget> targets{};
+  // Those that FieldChoice::objects asked for; null: none were.
+  const FoundObjects* objects = nullptr;
   // Where a list names it, from 1; for messages. 0: in no list.
   int64_t line = 0;
 };
@@ -59,6 +62,9 @@ struct FieldChoice {
   std::string image;
   std::string label;  // "none": the samples have no labels (each gets std::monostate)
   std::vector<TargetField> targets{};
+  ObjectField objects{};
+  // Which field has label images, that none takes it for the image.
+  std::string label_image{};
   bool no_labels() const { return label == "none"; }
 };
 
@@ -71,6 +77,8 @@ class SampleSink {
   virtual void leave_out(std::string_view reason, std::string_view name) = 0;
   // The names of classes 0, 1, ..., where a format has them beside numbers. At most once per blob.
   virtual void set_class_names(const std::vector<std::string>& names) = 0;
+  // The same for the classes of objects.
+  virtual void set_object_names(const std::vector<std::string>& names) = 0;
 };
 
 }  // namespace stoker

@@ -9,6 +9,7 @@
 
 #include "pipeline/files/digest.h"
 #include "pipeline/source/format/known_names.h"
+#include "pipeline/source/format/tar_objects.h"
 #include "pipeline/source/format/tar_reader.h"
 #include "pipeline/source/format/tar_targets.h"
 #include "pipeline/source/format/text_value.h"
@@ -106,7 +107,9 @@ class TarScan {
         out_(out),
         label_kind_(label_kind(blob, fields)),
         json_field_(label_kind_ == TarLabel::json ? fields.label.substr(kJsonPrefix.size()) : ""),
-        targets_(blob, fields) {}
+        targets_(blob, fields),
+        objects_(blob, fields.objects),
+        label_image_(lower_case(fields.label_image)) {}
 
   void run() {
     TarReader reader(blob_);
@@ -114,6 +117,7 @@ class TarScan {
     while (reader.next(member)) take(member);
     finish_key();
     keys_.check(blob_);
+    if (samples_ > 0) objects_.finish_all(first_extensions_);
     if (samples_ > 0 || first_extensions_.empty()) return;
     blob_.fail(0,
                "no key has an image (" +
@@ -151,6 +155,8 @@ class TarScan {
   TarLabel label_kind_;
   const std::string json_field_;
   TarTargets targets_;
+  TarObjects objects_;
+  const std::string label_image_;  // an extension that no image has; "": any may
   KeyList keys_;
   int64_t samples_ = 0;
   // Extensions of the current key and of the first one, for messages: ".cls, .jpg".
@@ -198,11 +204,13 @@ void TarScan::begin_key(std::string_view key, int64_t header_at) {
   key_at_ = header_at;
   image_part_.found = label_part_.found = false;
   targets_.begin_key();
+  objects_.begin_key();
   extensions_.clear();
 }
 
 bool TarScan::is_image(std::string_view extension) const {
   if (!image_.empty()) return extension == image_;
+  if (!label_image_.empty() && extension == label_image_) return false;
   return is_shard_image_extension(std::string(".").append(extension));
 }
 
@@ -211,6 +219,7 @@ void TarScan::take_part(const TarMember& member, std::string_view name,
   if (samples_ == 0) note_extension(extension);
   if (is_image(extension)) set(image_part_, member, name);
   targets_.take(member, name, extension);
+  objects_.take(member, name, extension);
   const std::string_view wanted = label_extension(label_kind_);
   if (wanted.empty() || extension != wanted) return;
   set(label_part_, member, name);
@@ -261,6 +270,7 @@ void TarScan::finish_key() {
   sample.name = image_part_.name;
   sample.label = label();
   sample.targets = targets_.finish(image_part_.name, key_at_);
+  sample.objects = objects_.finish();
   out_.add(sample);
   ++samples_;
 }

@@ -11,6 +11,7 @@
 #include "pipeline/source/format/little_endian.h"
 #include "pipeline/source/format/text_value.h"
 #include "pipeline/source/format/tfrecord_example.h"
+#include "pipeline/source/format/tfrecord_objects.h"
 
 namespace stoker {
 namespace {
@@ -185,6 +186,7 @@ void scan_tfrecord(BlobReader& blob, const FieldChoice& fields, SampleSink& out)
   KeyChoice image_key("image", fields.image, kImageKeys);
   KeyChoice label_key("label", fields.label, kLabelKeys);
   TargetScan targets(fields);
+  ExampleObjects objects(blob, fields.objects);
   std::vector<ExampleEntry> entries;
   int64_t at = 0;
   for (int64_t number = 0; at < blob.size(); ++number) {
@@ -196,9 +198,11 @@ void scan_tfrecord(BlobReader& blob, const FieldChoice& fields, SampleSink& out)
     sample.length = std::ssize(image);
     if (!fields.no_labels()) sample.label = find_label(record, entries, label_key);
     sample.targets = targets.read(record, entries);
+    sample.objects = objects.read(record, entries);
     out.add(sample);
     at += kHeaderBytes + std::ssize(record.data) + kTrailerBytes;
   }
+  objects.finish(blob);
 }
 
 }  // namespace stoker

@@ -239,6 +239,26 @@ std::string describe(const ExampleFeature& feature) {
   return "";
 }
 
+void read_texts(const ExampleRecord& record, const ExampleEntry& entry,
+                std::vector<std::string_view>& out) {
+  out.clear();
+  MessageReader reader(record, entry.message);
+  while (!reader.at_end()) {
+    const WireField value = reader.next();
+    if (!value.is_bytes(2)) continue;
+    MessageReader lists(record, value.bytes);
+    while (!lists.at_end()) {
+      const WireField list = lists.next();
+      if (!list.is_bytes(static_cast<uint64_t>(FeatureKind::bytes))) continue;
+      MessageReader texts(record, list.bytes);
+      while (!texts.at_end()) {
+        const WireField text = texts.next();
+        if (text.is_bytes(1)) out.push_back(as_text(text.bytes));
+      }
+    }
+  }
+}
+
 void read_numbers(const ExampleRecord& record, const ExampleEntry& entry, FoundTarget& out) {
   out.clear();
   NumberReader numbers(record, out);

@@ -53,6 +53,10 @@ ExampleFeature read_feature(const ExampleRecord& record, const ExampleEntry& ent
 // empty.
 void read_numbers(const ExampleRecord& record, const ExampleEntry& entry, FoundTarget& out);
 
+// Sets `out` to all bytes values of an entry; it stays empty if the values are of another kind.
+void read_texts(const ExampleRecord& record, const ExampleEntry& entry,
+                std::vector<std::string_view>& out);
+
 // For messages: "its keys are 'image', 'label'"; "2 int64 values".
 std::string list_keys(const std::vector<ExampleEntry>& entries);
 std::string describe(const ExampleFeature& feature);
