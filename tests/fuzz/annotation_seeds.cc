@@ -4,8 +4,10 @@
 #include "pipeline/files/sealed_file.h"
 #include "pipeline/source/annotated/annotation_table.h"
 #include "pipeline/source/annotated/coco.h"
+#include "pipeline/source/annotated/record_code.h"
 #include "tests/fuzz/fuzz_parts.h"
 #include "tests/fuzz/seed_folder.h"
+#include "tests/support/record_maker.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker {
@@ -43,12 +45,42 @@ void add_set_seed(SeedFolder& seeds, const std::string& json) {
   seeds.add("annotation_set_fuzz", join_fuzz_parts({"", file->table(), body}));
 }
 
+constexpr const char* kJsonSeeds[] = {
+    R"([{"bbox": [1, 2, 3.5, 4], "category_id": 3, "id": 9, "area": 5.125, "iscrowd": 0,
+         "segmentation": [[1, 2, 3.25, 2, 3, 4.5]], "x": [{}, null]},
+        {"bbox": [0, 0, 1e-1, 2], "label": 1, "segmentation": {"counts": "4d06", "size": [5, 6]},
+         "keypoints": [3, 4.5, 2, 0, 0, 0]}])",
+    R"({"image": {"width": 6, "height": 5, "image_id": 4}, "annotations": {
+        "bbox": [[1, 2, 3, 4], [0, 0, 1, 1]], "category": ["cat", "dog"], "category_id": [1, 2],
+        "is_crowd": [true, 0], "segmentation": [{"counts": [4, 20, 6], "size": [5, 6]}, null]}})"};
+
+void add_record_seeds(SeedFolder& seeds) {
+  for (const char* json : kJsonSeeds) {
+    seeds.add("record_objects_fuzz", join_fuzz_parts({"j", "-", json}));
+    RecordEncoder encoder(BoxFormat::xywh);
+    std::string piece, names;
+    encoder.append({.json = json, .json_path = {}, .columns = {}, .problem = {}}, piece);
+    for (const std::string& name : encoder.kinds().class_texts) names += name + " ";
+    seeds.add("record_code_fuzz", join_fuzz_parts({"\2", names, piece}));
+  }
+  const std::vector<MadeRecord> records = {
+      {"a", {{{1, 2, 3, 4.5}, 3, 7, 2, false}, {{0, 0, 1, 2}, 1, 8, 0.25, true}}}, {"b", {}}};
+  for (const MadeShards& made : made_records(records)) {
+    const std::string letter = made.file == "x.tar"        ? "w"
+                               : made.file == "x.tfrecord" ? "t"
+                               : made.file == "x.parquet"  ? "p"
+                                                           : "m";
+    seeds.add("record_objects_fuzz", join_fuzz_parts({letter, made.objects, made.content}));
+  }
+}
+
 }  // namespace
 
 void add_annotation_seeds(SeedFolder& seeds) {
   for (const char* json : kCocoSeeds) seeds.add("coco_fuzz", json);
   add_set_seed(seeds, kCocoSeeds[0]);
   add_set_seed(seeds, kCocoSeeds[1]);
+  add_record_seeds(seeds);
   seeds.add("voc_fuzz",
             "<?xml version=\"1.0\"?><annotation><size><width>9</width><height>8</height></size>"
             "<object><name>dog</name><difficult>1</difficult><bndbox><xmin>1</xmin><ymin>2.5</ymin>"

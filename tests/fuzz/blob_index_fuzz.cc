@@ -20,6 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (found.segment->blob >= static_cast<int64_t>(index->table().blobs.size())) std::abort();
     for (const char c : index->name(found)) sum += static_cast<uint8_t>(c);
     for (const char c : found.targets) sum += static_cast<uint8_t>(c);
+    for (const char c : found.objects) sum += static_cast<uint8_t>(c);
     sum += found.entry.place + found.entry.length;
   }
   if (sum == 1 && index->size() == 0) std::abort();

@@ -178,15 +178,18 @@ void add_blob_index_seeds(SeedFolder& seeds) {
                                          {"y", TargetType::int32}};
     if (!named) columns.clear();
     const std::vector<std::byte> targets(named ? 16 : 0, std::byte{7});
-    writer.add(0, 0, entries, names, targets);
-    writer.add(1, 0, entries, names, targets);
+    const std::vector<uint64_t> ends = {3, 5};
+    const IndexedObjects objects = named ? IndexedObjects{"12345", ends} : IndexedObjects{};
+    writer.add(0, 0, entries, names, targets, objects);
+    writer.add(1, 0, entries, names, targets, objects);
     writer.finish({.key = "key",
                    .blobs = {"a.tar", "b.tar"},
                    .stamps = {{4096, 1}, {4096, 2}},
                    .segments = {},
                    .class_names = {"cat", "dog"},
                    .notes = {{"left_out", 1, "a.tar/c", "1 entry is left out (a link)"}},
-                   .targets = columns},
+                   .targets = columns,
+                   .annotations = {.objects = named}},
                   {});
     seeds.add("blob_index_fuzz", file_text(path));
   }

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <map>
 
+#include "pipeline/files/durable_file.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/subset_source.h"
 #include "tests/pipeline/painted_source.h"
+#include "tests/support/tar_maker.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/thrown.h"
 
 namespace stoker::testing {
@@ -123,6 +126,10 @@ void expect_same_rows(const Rows& a, const Rows& b) {
     EXPECT_EQ(row.labels, other.labels) << id;
     EXPECT_EQ(row.keypoints, other.keypoints) << id;
     EXPECT_EQ(row.masks, other.masks) << id;
+    EXPECT_EQ(row.ids, other.ids) << id;
+    EXPECT_EQ(row.area, other.area) << id;
+    EXPECT_EQ(row.crowd, other.crowd) << id;
+    EXPECT_EQ(row.picture_box, other.picture_box) << id;
   }
 }
 
@@ -141,6 +148,98 @@ TEST(AnnotatedFeed, RowsAreTheSameForAnyBatchAndThreads) {
   options.feed.workers = 0;
   Feed inline_feed(source, moves, options);
   expect_same_rows(rows_of(inline_feed), expected);
+}
+
+// A tar with the pictures and, as JSON, what PaintedSource says of them.
+std::string tar_of_pictures(SampleId broken) {
+  std::string tar;
+  for (int id = 0; id < kPictures; ++id) {
+    const auto objects = objects_of(id);
+    std::string json;
+    for (size_t i = 0; i < objects.size(); ++i) {
+      const auto [x, y, width, height] = objects[i].box;
+      const std::string x0 = std::to_string(x), y0 = std::to_string(y),
+                        x1 = std::to_string(x + width), y1 = std::to_string(y + height);
+      json += (i == 0 ? R"({"id": )" : R"(, {"id": )") + std::to_string(1000 * id + i) +
+              R"(, "category_id": )" + std::to_string(id == broken ? -1 : objects[i].colour) +
+              R"(, "iscrowd": )" + (i == 2 ? "1" : "0") + R"(, "bbox": [)" + x0 + ", " + y0 + ", " +
+              std::to_string(width) + ", " + std::to_string(height) + R"(], "segmentation": [[)" +
+              x0 + ", " + y0 + ", " + x1 + ", " + y0 + ", " + x1 + ", " + y1 + ", " + x0 + ", " +
+              y1 + R"(]], "keypoints": [)" + std::to_string(x + 1) + ", " + std::to_string(y + 1) +
+              ", 2, " + std::to_string(x + width - 1) + ", " + std::to_string(y + height - 1) +
+              ", 1]}";
+    }
+    const std::vector<uint8_t> picture = picture_of(Painting{}, id);
+    tar += tar_member(std::to_string(id) + ".ppm", std::string(picture.begin(), picture.end()));
+    tar += tar_member(std::to_string(id) + ".json", "[" + json + "]");
+  }
+  return tar + tar_end();
+}
+
+TEST(AnnotatedFeed, ObjectsInRecordsMakeTheSameRows) {
+  const FakeSource files = pictures();
+  const PaintedSource painted(files);
+  const AugmentSpec moves(kPaintedMoves, kPaintedRow);
+  LoaderOptions options = annotated_options();
+  Feed expected(painted, moves, options);
+  const TempFolder folder;
+  const auto open = [&](SampleId broken) {
+    return open_source(folder.write("x.tar", tar_of_pictures(broken)),
+                       {.objects_from = "json", .cache_dir = ""});
+  };
+  {
+    const auto source = open(-1);
+    Feed feed(*source, moves, options);
+    expect_same_rows(rows_of(feed), rows_of(expected));
+  }
+  const auto source = open(9);
+  options.feed.max_bad = 1;
+  options.quarantine_file = folder.path() + "/quarantine.jsonl";
+  Feed feed(*source, moves, options);
+  const Rows rows = rows_of(feed);
+  EXPECT_EQ(rows.at(9).weight, 0);
+  EXPECT_EQ(feed.loader().stats().bad_samples, 1);
+  const std::string listed = read_whole_file(options.quarantine_file);
+  EXPECT_THAT(listed, ::testing::HasSubstr("x.tar/9.ppm"));
+  EXPECT_THAT(listed, ::testing::HasSubstr("object 0 (id 9000): the class is -1"));
+}
+
+TEST(AnnotatedFeed, RanksHaveTheRowsOfOne) {
+  const FakeSource files = pictures();
+  const PaintedSource source(files);
+  const AugmentSpec moves(kPaintedMoves, kPaintedRow);
+  LoaderOptions options = annotated_options();
+  Feed whole(source, moves, options);
+  const Rows expected = rows_of(whole);
+  options.world = 2;
+  Rows together;
+  for (options.rank = 0; options.rank < options.world; ++options.rank) {
+    Feed part(source, moves, options);
+    const Rows rows = rows_of(part);
+    EXPECT_LT(rows.size(), size_t{kPictures} - 5);
+    together.insert(rows.begin(), rows.end());
+  }
+  expect_same_rows(together, expected);
+}
+
+TEST(AnnotatedFeed, AResumedFeedGoesOnWithTheSameRows) {
+  const FakeSource files = pictures();
+  const PaintedSource source(files);
+  const AugmentSpec moves(kPaintedMoves, kPaintedRow);
+  LoaderOptions options = annotated_options();
+  Feed whole(source, moves, options);
+  Rows expected = rows_of(whole);
+  Feed begun(source, moves, options);
+  Delivered batch;
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE(begun.next(0, batch, [&](const DeviceBatch& leased) {
+      for (int row = 0; row < leased.shape().rows; ++row) expected.erase(leased.ids()[row]);
+    }));
+  }
+  ASSERT_EQ(std::ssize(expected), kPictures - 3 * 4);
+  options.first_step = Loader::resume_step(begun.loader().state(), begun.loader());
+  Feed resumed(source, moves, options);
+  expect_same_rows(rows_of(resumed), expected);
 }
 
 TEST(AnnotatedFeed, ABrokenAnnotationIsABadSample) {

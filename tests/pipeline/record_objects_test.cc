@@ -9,6 +9,8 @@
 #include "pipeline/files/invalid_field.h"
 #include "pipeline/source.h"
 #include "pipeline/source/blob/index_writer.h"
+#include "pipeline/source/concat_source.h"
+#include "pipeline/source/subset_source.h"
 #include "tests/support/mds_maker.h"
 #include "tests/support/parquet_maker.h"
 #include "tests/support/record_maker.h"
@@ -130,6 +132,20 @@ TEST_F(RecordData, ABrokenRecordIsABadSample) {
     EXPECT_EQ(objects_in(*source), expected);
     EXPECT_EQ(bytes_of_sample(*source, 1), "second");
   }
+}
+
+TEST_F(RecordData, ViewsHaveTheObjectsOfTheirSamples) {
+  const std::vector<MadeShards> all = made_records(three_records());
+  const auto source = open(all.front());
+  const SubsetSource some(*source, std::vector<SampleId>{2, 0});
+  const std::vector<std::string> own = expected_of(all.front());
+  EXPECT_THAT(objects_in(some), ElementsAre(own[2], own[0]));
+  const TempFolder elsewhere;
+  const MadeShards& parquet = all.back();
+  const auto other = open_source(elsewhere.write(parquet.file, parquet.content),
+                                 {.objects_from = parquet.objects, .cache_dir = ""});
+  const ConcatSource both({&some, other.get()});
+  EXPECT_THAT(objects_in(both), ElementsAre(own[2], own[0], own[0], own[1], own[2]));
 }
 
 TEST_F(RecordData, BoxesHaveTheFormatThatTheSuffixSays) {
@@ -285,6 +301,9 @@ TEST_F(RecordData, WrongJsonSaysWhere) {
             "bad: object 0 (id 5): its class is a number or empty, and that of others is a text");
   EXPECT_EQ(problem(R"([{"bbox": [1, 2, 3, 4], "label": 1.5}])"),
             "bad: the JSON of its objects: object 0: byte 33: a whole number is expected");
+  // The second value ends where the first one was kept already.
+  EXPECT_THAT(problem(R"([{"segmentation": [[0, 0, 1, 0, 1, 1]], "segmentation": [[0, )"),
+              HasSubstr("object 0: byte 61: the text ends too soon"));
   EXPECT_EQ(problem("[]", "json:a"), "bad: the JSON of its objects: byte 0: an object is expected");
   EXPECT_EQ(problem(R"({"b": []})", "json:a"), "bad: its JSON has no field 'a'");
 }

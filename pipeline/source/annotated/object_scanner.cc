@@ -75,8 +75,7 @@ void ObjectScanner::read_mask(ScannedObject& object) {
 }
 
 void ObjectScanner::read_polygons(ScannedObject& object) {
-  MaskShape& mask = object.object.mask;
-  mask.first = static_cast<uint32_t>(to_.polygons.size());
+  const auto begin = static_cast<uint32_t>(to_.polygons.size());
   json_.read_array([&] {
     if (json_.next_kind() != '[') {
       json_.skip();
@@ -92,8 +91,8 @@ void ObjectScanner::read_polygons(ScannedObject& object) {
     }
     to_.polygons.push_back({first, static_cast<uint32_t>(numbers_.size() / 2)});
   });
-  mask.count = static_cast<uint32_t>(to_.polygons.size()) - mask.first;
-  mask.kind = mask.count > 0 ? MaskKind::polygons : MaskKind::none;
+  const auto count = static_cast<uint32_t>(to_.polygons.size()) - begin;
+  object.object.mask = {count > 0 ? MaskKind::polygons : MaskKind::none, begin, count};
 }
 
 void ObjectScanner::read_runs(ScannedObject& object) {

@@ -60,6 +60,8 @@ class RecordEncoder::Picture {
     objects_.clear();
     problem_ = found.problem;
     lengths_.clear();
+    texts_.clear();
+    points_ = 0;
     has_objects_ = false;
     picture_.picture_id = found.picture_id;
     picture_.size = found.size;
@@ -73,14 +75,18 @@ class RecordEncoder::Picture {
     finish();
   }
 
+  // A picture with a problem has nothing else.
   void append(RecordKinds& kinds, std::string& out) const {
+    const Annotations nothing;
     CodeWriter writer(out);
     writer.put_count(static_cast<uint64_t>(points_));
     writer.put_count(texts_.size());
     for (const std::string& text : texts_) writer.put_text(text);
-    const PictureAnnotations picture{.name = {}, .annotations = &picture_, .problem = problem_};
+    const bool is_fine = problem_.empty();
+    const PictureAnnotations picture{
+        .name = {}, .annotations = is_fine ? &picture_ : &nothing, .problem = problem_};
     append_picture({.keypoints = points_}, picture, out);
-    if (!problem_.empty()) return;
+    if (!is_fine) return;
     kinds.keypoints = std::max(kinds.keypoints, points_);
     kinds.class_texts.insert(texts_.begin(), texts_.end());
     kinds.class_numbers |= texts_.empty() && !picture_.objects.empty();
@@ -300,8 +306,6 @@ class RecordEncoder::Picture {
   }
 
   void finish() {
-    texts_.clear();
-    points_ = 0;
     std::vector<Keypoint> points;
     std::swap(points, picture_.keypoints);
     for (const RecordObject& object : objects_) {
