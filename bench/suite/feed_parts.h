@@ -81,6 +81,10 @@ class MemorySource final : public Source, private SampleStorage {
   std::string name(SampleId id) const override;
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
+  ReadStatus read_annotations(SampleId id, std::span<const uint8_t> bytes,
+                              Annotations& out) const override {
+    return files_.read_annotations(id % count(), bytes, out);
+  }
   const SampleStorage& storage() const override { return *this; }
 
  private:

@@ -159,6 +159,17 @@ std::string name_in_shard(const std::string& name) {
   return name;
 }
 
+// Annotations in the records and those beside them are not put together.
+void refuse_records(const SourceOptions& options) {
+  for (const auto& [option, value] : {std::pair("objects_from", options.objects_from),
+                                      std::pair("label_image_from", options.label_image_from)}) {
+    if (value.empty()) continue;
+    throw InvalidField(
+        "SourceOptions", option,
+        " is \"" + value + "\", and `objects` names other annotations, " + options.objects);
+  }
+}
+
 // The folder of the part that the split chooses.
 std::string folder_of_part(const std::string& folder, Split split) {
   if (split == Split::all) return folder;
@@ -198,6 +209,7 @@ std::unique_ptr<Source> annotate_folder(const std::string& folder, const SourceO
 std::unique_ptr<Source> annotate_source(
     const std::function<std::unique_ptr<Source>(const SourceOptions&)>& open,
     const std::string& data, const SourceOptions& options) {
+  refuse_records(options);
   SourceOptions plain = options;
   plain.objects.clear();
   if (plain.label_from.empty()) plain.label_from = "none";

@@ -105,13 +105,6 @@ bool is_picture_folder(const std::string& path, Split split) {
 }
 
 std::unique_ptr<Source> open_annotated(const std::string& path, const SourceOptions& options) {
-  for (const auto& [option, value] : {std::pair("objects_from", options.objects_from),
-                                      std::pair("label_image_from", options.label_image_from)}) {
-    if (value.empty()) continue;
-    throw InvalidField("SourceOptions", option,
-                       " is \"" + value + "\", and objects names other annotations, " +
-                           shown_path(options.objects));
-  }
   if (is_picture_folder(path, options.split)) {
     refuse_fields(path, "a folder of pictures", options);
     refuse_cache(path, " is on this machine; a cache is of data in a store", options.store);

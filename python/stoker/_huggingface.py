@@ -17,10 +17,11 @@ _Item = TypeVar("_Item")
 _IMAGE_NAMES = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
 _LABEL_NAMES = ("label", "labels", "class", "fine_label", "cls")
 
-# Entries of with_annotations(), and the fields of an object that may have them.
+# Entries of with_annotations(), and the fields of an object that may have them: the first counts.
+# In the records of shards they have the same names (pipeline/source/format/object_entry.cc).
 _OBJECT_FIELDS = {
     "boxes": ("bbox", "boxes"),
-    "labels": ("category", "label", "labels", "category_id"),
+    "labels": ("category", "label", "labels", "category_id", "categories"),
     "ids": ("id", "ids", "bbox_id"),
     "area": ("area",),
     "iscrowd": ("iscrowd", "is_crowd"),

@@ -363,9 +363,10 @@ def huggingface(
         takes them, so they are copied.
     objects_from: a column of the objects on each picture, 'objects' for example, which move with
         the pixels (see with_annotations()): bbox and category, as fields of lists or a list of
-        objects, and perhaps id, area and iscrowd. Also taken are boxes; label, labels and
-        category_id; ids and bbox_id; is_crowd. Other fields play no part. They are copied. Classes
-        have the names of a ClassLabel, and pictures the numbers of a column image_id.
+        objects, and perhaps id, area and iscrowd. Also taken are boxes; label, labels,
+        category_id and categories; ids and bbox_id; is_crowd. Other fields play no part. They are
+        copied. Classes have the names of a ClassLabel, and pictures the numbers of a column
+        image_id.
     label_image_from: a column of type Image whose PNGs have a class for each pixel.
     box_format: that of the boxes; 'xywh' is COCO's.
     With objects or label images, a column of labels is asked for only by label_from.

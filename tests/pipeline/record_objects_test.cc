@@ -375,7 +375,7 @@ TEST_F(RecordData, RefusesShardsWithoutSuchFields) {
                 open_source(folder_.path() + "/x.tar",
                             {.objects = "x.json", .objects_from = "json", .cache_dir = ""});
               }),
-              HasSubstr("objects_from is \"json\", and objects names other annotations"));
+              HasSubstr("objects_from is \"json\", and `objects` names other annotations"));
   EXPECT_THAT(message_of([&] { open("x.csv", "path,label\na.jpg,1\n", "label"); }),
               HasSubstr("a list of files has no objects"));
 }
@@ -428,6 +428,11 @@ TEST_F(RecordData, ParquetHasNamesOfClassesAndNumbersOfPictures) {
     ASSERT_TRUE(source->read_annotations(id, {}, found).ok);
     EXPECT_EQ(found.picture_id, 31 + id);
   }
+  std::string& features = made.metadata[0].second;
+  features.replace(features.find("dog"), 3, "emu");
+  const auto renamed = open("x.parquet", made.bytes(), "objects");
+  EXPECT_NE(renamed->annotations().digest, source->annotations().digest);
+  EXPECT_NE(renamed->fingerprint(), source->fingerprint());
   made.columns[3].lists[0] = {plain_int64(2)};
   EXPECT_EQ(objects_in(*open("x.parquet", made.bytes(), "objects")).at(0),
             "bad: object 0 (id 0): the class is 2, which is none of the data's classes");

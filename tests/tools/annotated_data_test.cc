@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/support/tar_maker.h"
 #include "tests/tools/cli_harness.h"
 #include "tests/tools/npy_reader.h"
 
@@ -131,6 +132,52 @@ TEST_F(AnnotatedData, DumpWritesThem) {
   EXPECT_EQ(counts.values<int32_t>()[0], 2);
   EXPECT_THAT(read_npy(out + "/target_image_id_00000.npy").values<int64_t>(),
               ElementsAre(1, 2, 3, 4, 5));
+}
+
+TEST_F(AnnotatedData, CheckReadsThemFromRecords) {
+  const std::string picture = "P6\n64 48\n255\n" + std::string(size_t{3} * kWide * kHigh, '@');
+  const auto sample = [&](const std::string& key, const char* box) {
+    return tar_member(key + ".ppm", picture) +
+           tar_member(key + ".json", R"([{"category": "cat", "bbox": )" + std::string(box) + "}]");
+  };
+  const std::string tar =
+      data_.write("x.tar", sample("a", "[1, 2, 3, 4]") + sample("b", "[50, 2, 30, 4]") +
+                               sample("c", "[1, 2, 3]") + tar_end());
+  const ProgramResult result = run_stoker({"check", "--data", tar, "--objects-from", "json"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("x.tar/b.ppm"));
+  EXPECT_THAT(result.out, HasSubstr("object 0 (id 0): the box (50, 2, 80, 6) reaches out of the "
+                                    "picture of 64 x 48 pixels"));
+  EXPECT_THAT(result.out, HasSubstr("object 0 (id 0): the bbox has 3 numbers, must be 4"));
+  const ProgramResult wrong =
+      run_stoker({"check", "--data", tar, "--objects-from", "boxes,labels,mine"});
+  EXPECT_EQ(wrong.exit_code, 2) << wrong.err;
+  EXPECT_THAT(wrong.err, HasSubstr("--data: " + tar +
+                                   ": at byte 0: a tar has no objects in "
+                                   "'boxes,labels,mine': --objects-from takes json"));
+}
+
+TEST_F(AnnotatedData, BenchesFeedThem) {
+  for (int i = 0; i < 5; ++i) add(i, {8, 10, 20, 16});
+  data_.write("objects.json", json_.dump());
+  for (const char* from : {"memory", "files"}) {
+    std::vector<std::string> options = {"bench",        "feed",
+                                        "--data",       data_.path() + "/pictures",
+                                        "--objects",    data_.path() + "/objects.json",
+                                        "--size",       "32",
+                                        "--workers",    "1",
+                                        "--batch",      "4",
+                                        "--ring-depth", "2",
+                                        "--cpu-ms",     "1",
+                                        "--repeats",    "6",
+                                        "--json"};
+    if (from == std::string("memory")) options.emplace_back("--in-memory");
+    const ProgramResult result = run_stoker(options);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto report = nlohmann::ordered_json::parse(result.out);
+    EXPECT_EQ(report["settings"]["data"],
+              data_.path() + "/pictures, from " + from + "; objects of 2 classes, with masks");
+  }
 }
 
 }  // namespace

@@ -138,6 +138,7 @@ void add_bench_data_options(CLI::App& app, BenchDataOptions& options) {
                  "The data, as for stoker check: a folder, shards or a list (default: 64 drawn "
                  "JPEGs of 500 x 375)");
   add_field_options(app, options.data);
+  add_objects_options(app, options.data);
   options.data.split = "all";
   options.data.pixels = "fast";  // as in training
   add_split_option(app, options.data);
@@ -171,7 +172,9 @@ BenchData::~BenchData() {
 std::string BenchData::describe() const {
   const std::string what = drawn_.empty() ? printable_name(files_->root())
                                           : std::to_string(kImages) + " drawn JPEGs of 500 x 375";
-  return what + (memory_ ? ", from memory" : ", from files");
+  const AnnotationInfo& annotations = files_->annotations();
+  return what + (memory_ ? ", from memory" : ", from files") +
+         (annotations.any() ? "; " + stoker::describe(annotations) : "");
 }
 
 LinkMachine machine_option(const std::string& preset_or_file) {

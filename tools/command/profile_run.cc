@@ -40,6 +40,7 @@ void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments) {
   app.add_option("--data", arguments.data.data,
                  "The data, as for stoker check: a folder, shards or a list");
   add_field_options(app, arguments.data);
+  add_objects_options(app, arguments.data);
   app.add_option("--demand", arguments.demand,
                  "Images/s that each emulated device takes, above 0: what your device trains at");
   app.add_option("--batch", arguments.batch, "Samples of each device's batch")
