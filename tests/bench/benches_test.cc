@@ -14,6 +14,7 @@
 #include "bench/suite/predict_bench.h"
 #include "bench/suite/scaling_bench.h"
 #include "bench/suite/slice_bench.h"
+#include "pipeline/source/annotated_source.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "train/engine/engine.h"
@@ -140,6 +141,25 @@ TEST_F(Benches, MemoryHoldsWhatTheFilesHold) {
   ASSERT_TRUE(source_->read(3, b, theirs).ok);
   EXPECT_TRUE(std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end()));
   EXPECT_EQ(memory.label(203), source_->label(3));
+}
+
+TEST_F(Benches, MemoryHoldsTheirAnnotations) {
+  AnnotationSetBuilder builder({.objects = true});
+  SampleAnnotations annotations;
+  for (int64_t id = 0; id < source_->size(); ++id) {
+    Annotations picture;
+    picture.objects = {{.box = {1, 2, 3, 4}, .id = id}};
+    builder.add(std::to_string(id), picture);
+    annotations.pictures.push_back(id);
+  }
+  annotations.set = builder.finish();
+  const AnnotatedSource annotated(*source_, annotations);
+  const MemorySource memory(annotated);
+  EXPECT_TRUE(memory.annotations().objects);
+  Annotations found;
+  ASSERT_TRUE(memory.read_annotations(203, {}, found).ok);
+  ASSERT_EQ(found.objects.size(), 1U);
+  EXPECT_EQ(found.objects[0].id, 203 % (memory.size() / 100));
 }
 
 TEST_F(Benches, Depth) {

@@ -211,6 +211,27 @@ struct HandedOn {
   int32_t last_label;
 };
 
+TEST(SampleCollector, APieceHasTheObjectsOfItsOwnSamples) {
+  const BlobReader blob("blob", std::span<const uint8_t>());
+  std::vector<std::vector<uint64_t>> ends;
+  std::vector<size_t> bytes;
+  SampleCollector collector(blob, [&](SamplePiece& piece) {
+    EXPECT_EQ(piece.object_ends.size(), piece.entries.size());
+    ends.push_back(piece.object_ends);
+    bytes.push_back(piece.objects.size());
+  });
+  FoundObjects objects;
+  objects.problem = std::string(SampleCollector::kPieceValues / 2, 'x');
+  FoundSample sample{.length = 1, .name = {}, .label = {}, .objects = &objects};
+  for (int i = 0; i < 3; ++i) collector.add(sample);
+  collector.finish();
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(ends[0].size(), 2U);
+  EXPECT_EQ(ends[0].back(), bytes[0]);
+  EXPECT_EQ(ends[1], std::vector<uint64_t>{bytes[1]});
+  EXPECT_EQ(bytes[0], 2 * bytes[1]);
+}
+
 TEST(SampleCollector, HandsOnPiecesThatFollowEachOther) {
   const BlobReader blob("blob", std::span<const uint8_t>());
   std::vector<HandedOn> pieces;

@@ -428,6 +428,16 @@ TEST_F(RecordData, ParquetHasNamesOfClassesAndNumbersOfPictures) {
     ASSERT_TRUE(source->read_annotations(id, {}, found).ok);
     EXPECT_EQ(found.picture_id, 31 + id);
   }
+  // Of two columns for one entry the table's first name counts, whichever comes first.
+  const MadeColumn category = made.columns[3];
+  for (const size_t place : {3, 4}) {
+    MadeParquet both = made;
+    both.columns.insert(both.columns.begin() + static_cast<ptrdiff_t>(place), category);
+    both.columns[place].names.back() = "label";
+    both.columns[place].lists[0] = {plain_int64(7)};
+    EXPECT_THAT(objects_in(*open("x.parquet", both.bytes(), "objects")).at(0),
+                HasSubstr("class 1"));
+  }
   std::string& features = made.metadata[0].second;
   features.replace(features.find("dog"), 3, "emu");
   const auto renamed = open("x.parquet", made.bytes(), "objects");

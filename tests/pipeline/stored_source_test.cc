@@ -9,11 +9,14 @@
 #include "pipeline/cache/decoded_cache.h"
 #include "pipeline/files/durable_file.h"
 #include "pipeline/source/concat_source.h"
+#include "pipeline/source/format/text_value.h"
+#include "pipeline/source/growing_source.h"
 #include "pipeline/source/look_ahead.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/store/object_store.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/object_server.h"
+#include "tests/support/same_annotations.h"
 #include "tests/support/source_contents.h"
 #include "tests/support/tar_maker.h"
 #include "tests/support/temp_folder.h"
@@ -88,6 +91,35 @@ TEST_F(StoredSourceTest, ShardsHaveTheSameSamples) {
   EXPECT_EQ(stored->root() + "/", address(""));
   EXPECT_TRUE(stored->storage().store_stats());
   EXPECT_FALSE(local->storage().store_stats());
+}
+
+TEST_F(StoredSourceTest, RecordsHaveTheSameObjectsAndLabelImages) {
+  std::string tar;
+  for (int i = 0; i < 5; ++i) {
+    const std::string key = std::to_string(i);
+    tar += tar_member(key + ".json", R"([{"bbox": [1, 2, 3, )" + key + R"(], "label": )" +
+                                         std::to_string(i - 1) + "}]");
+    tar += tar_member(key + ".jpg", "picture " + key);
+    tar += tar_member(key + ".png", "mask " + key);
+  }
+  tar += tar_end();
+  const std::string path = data_.write("records.tar", tar);
+  server_.put("/records.tar", {tar.begin(), tar.end()}, "\"1\"");
+  const SourceOptions options{.objects_from = "json", .label_image_from = "png", .cache_dir = ""};
+  const auto local = open_source(path, options);
+  const auto stored = begin_source(address("records.tar"), options);
+  EXPECT_EQ(stored->fingerprint(), local->fingerprint());
+  EXPECT_EQ(stored->annotations(), local->annotations());
+  Annotations ours, theirs;
+  for (SampleId id = 0; id < local->size(); ++id) {
+    const ReadStatus status = local->read_annotations(id, {}, ours);
+    EXPECT_EQ(status.ok, id > 0);  // the first class is -1
+    EXPECT_EQ(stored->read_annotations(id, {}, theirs).message, status.message);
+    if (!status.ok) continue;
+    EXPECT_EQ(describe(theirs), describe(ours));
+    EXPECT_EQ(as_text(theirs.label_file), "mask " + std::to_string(id));
+    EXPECT_EQ(text_of(*stored, id), "picture " + std::to_string(id));
+  }
 }
 
 // A tar of several parts, whose headers are read by several threads.
