@@ -2,9 +2,9 @@
 beside it.
 
 The samples and the numbers of an experiment (sizes, probabilities, seed) are the script's; stoker
-draws what is done to them, and resizes as Pillow does. Colours change by about as much as with
-augment_hsv, but by factors. Of more objects than a row has room for the largest stay. Evaluation
-stays as it is.
+draws what is done to them, and resizes as Pillow does. Saturation and value change by about as much
+as with augment_hsv, but by factors. Of more objects than a row has room for the largest stay.
+Evaluation stays as it is.
 """
 
 from __future__ import annotations
@@ -116,14 +116,8 @@ def plain_stages(dataset):
 
 
 def colours(dataset):
-    """augment_hsv adds up to 30 of 255 to saturation and value and up to 5 of 180 to the hue, each
-    with a chance of a half."""
-    drawn = (
-        augment.color_jitter(hue=5 / 180, p=0.5)
-        | augment.color_jitter(saturation=30 / 255, p=0.5)
-        | augment.color_jitter(brightness=30 / 255, p=0.5)
-    )
-    return augment.random_apply(drawn, p=dataset.preproc.hsv_prob)
+    """augment_hsv adds up to 5 of 180 to the hue and up to 30 of 255 to saturation and value."""
+    return augment.random_hsv(5 / 180, 30 / 255, 30 / 255, p=dataset.preproc.hsv_prob)
 
 
 def samples_of(batch, classes):
