@@ -43,7 +43,7 @@ class ObjectMover {
   std::vector<AnnotatedObject> objects_;
   std::vector<std::array<double, 8>> corners_;
   std::vector<Keypoint> keypoints_;
-  size_t points_ = 0;            // of each object
+  size_t points_ = 0;  // of each object
 };
 
 }  // namespace stoker
