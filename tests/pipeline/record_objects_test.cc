@@ -428,7 +428,7 @@ TEST_F(RecordData, ParquetHasNamesOfClassesAndNumbersOfPictures) {
     ASSERT_TRUE(source->read_annotations(id, {}, found).ok);
     EXPECT_EQ(found.picture_id, 31 + id);
   }
-  // Of two columns for one entry the table's first name counts, whichever comes first.
+  // The table's first name counts where two columns have one entry, whichever comes first.
   const MadeColumn category = made.columns[3];
   for (const size_t place : {3, 4}) {
     MadeParquet both = made;
