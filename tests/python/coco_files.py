@@ -23,6 +23,11 @@ def example(name: str) -> ModuleType:
     return module
 
 
+def like(kind: str, /, **attributes: Any) -> Any:
+    """An object of a trainer's class, of which the loader sees the name and these attributes."""
+    return type(kind, (), attributes)()
+
+
 def coco_folder(folder: Path, sizes: list[tuple[int, int]]) -> Path:
     """COCO's layout: pictures in another order than their ids, one of which has nothing on it, and
     a crowd of run lengths."""

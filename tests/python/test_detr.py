@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from coco_files import add_odd_objects, coco_folder, example
+from coco_files import add_odd_objects, coco_folder, example, like
 from PIL import Image
 from trainer_clones import adapted_clone
 
@@ -42,11 +42,6 @@ def collate(samples: Any) -> Any:
 def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = [(70 + 9 * (number % 4), 60 + 11 * (number % 3)) for number in range(PICTURES)]
     return add_odd_objects(coco_folder(tmp_path_factory.mktemp("coco"), sizes))
-
-
-def like(kind: str, /, **attributes: Any) -> Any:
-    """An object of a trainer's class, of which the loader sees the name and these attributes."""
-    return type(kind, (), attributes)()
 
 
 def transforms(resize: Any, make: Callable[..., Any] = like) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from coco_files import add_odd_objects, coco_folder, example
+from coco_files import add_odd_objects, coco_folder, example, like
 from PIL import Image
 from trainer_clones import adapted_clone
 
@@ -29,11 +29,6 @@ SEED = 7
 @pytest.fixture(scope="module")
 def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return add_odd_objects(coco_folder(tmp_path_factory.mktemp("coco"), SIZES))
-
-
-def like(kind: str, /, **attributes: Any) -> Any:
-    """An object of a trainer's class, of which the loader sees the name and these attributes."""
-    return type(kind, (), attributes)()
 
 
 def data_set(coco: Path, **numbers: Any) -> Any:
