@@ -141,17 +141,15 @@ DecodeStatus CombinedRow::make(Augmenter& augmenter, SampleReader& reader, const
                                const SampleBytes& own, MutableImageView out, RowNote& note) {
   plan(key, note);
   replaced_ = 0;
-  DecodeStatus status;
-  do {
+  for (;;) {
     failed_ = 0;
-    status = draw(augmenter, &reader, key, own);
+    DecodeStatus status = draw(augmenter, &reader, key, own);
     note.source = pictures_[0]->draws.source();
     if (status.ok()) status = make_picture(augmenter, row(), whole_box(row().draws.size()), out);
-    // The picture of a partner: once more without it.
-    if (failed_ > 0) replaced_ |= static_cast<uint8_t>(1u << failed_);
-  } while (!status.ok() && failed_ > 0);
-  note.replaced = replaced_;
-  return status;
+    note.replaced = replaced_;
+    if (status.ok() || failed_ == 0 || is_replaced(failed_)) return status;
+    replaced_ |= static_cast<uint8_t>(1u << failed_);  // once more, without this partner
+  }
 }
 
 DecodeStatus CombinedRow::draw(Augmenter& augmenter, SampleReader* reader, const Key& key,

@@ -498,6 +498,24 @@ TEST(CombinedFeed, APartnerThatIsBadIsReplacedByTheOwnSample) {
   EXPECT_EQ(feed.loader().stats().bad_samples, 3);
 }
 
+// The own sample in a partner's place has other draws, which may fail, too.
+TEST(CombinedFeed, ARowEndsWhereTheOwnSampleFailsInAPlace) {
+  const Painting painting = of_row_size();
+  const FakeSource files = pictures(painting);
+  const PaintedSource source(files, painting);
+  LoaderOptions options = combined_options();
+  options.feed.max_bad = kPictures;
+  const char* const list = "random_choice(flip, random_crop(1000)) | mosaic(24) | center_crop(24)";
+  Feed feed(source, AugmentSpec(list), options);
+  int bad = 0, replaced = 0;
+  for (const auto& [id, row] : rows_of(feed)) {
+    bad += row.note.bad;
+    replaced += !row.note.bad && row.note.replaced != 0;
+  }
+  EXPECT_GT(bad, kPictures / 2);
+  EXPECT_GT(replaced, 0);
+}
+
 TEST(CombinedFeed, AnnotationsThatDoNotFitTheirPictureAreBad) {
   const Painting painting = of_row_size();
   const FakeSource files = pictures(painting);
