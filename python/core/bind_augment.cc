@@ -36,6 +36,11 @@ std::string draw(const AugmentSpec& spec, SizeTuple source, uint64_t seed, int64
     throw std::invalid_argument("view is " + std::to_string(view) + " of " +
                                 std::to_string(spec.views()) + " views");
   }
+  if (spec.combines()) {
+    throw std::invalid_argument("augment: '" + spec.stages_text() +
+                                "' makes rows of several samples: a Loader draws them, and "
+                                "Batch.draws has them");
+  }
   Draws draws;
   draw_augmentation(spec, size_of(source), seed, epoch, sample, draws, view);
   if (!draws.failure().empty()) throw std::invalid_argument(draws.failure());

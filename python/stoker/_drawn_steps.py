@@ -50,6 +50,8 @@ def _steps(drawn: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The text of steps is an expression of Python."""
     if not drawn:
         return
+    if "\n" in drawn:
+        raise ValueError(f"{drawn!r} is of several views or samples: take one line's steps")
     parts = [ast.parse(drawn, mode="eval").body]
     while isinstance(parts[0], ast.BinOp):  # a | b | c is ((a | b) | c)
         parts[:1] = [parts[0].left, parts[0].right]

@@ -15,6 +15,7 @@ from PIL import Image
 from conftest import jpeg, picture
 
 import stoker
+from stoker._drawn_steps import run_steps
 
 CLASSES = ["cat", "dog", "bird"]
 
@@ -147,6 +148,10 @@ def test_a_mosaic_has_the_objects_of_its_pictures(annotated: Any) -> None:
             assert count == sum(len(rows[number]["boxes"]) for number in numbers)
             several += len(set(numbers)) > 2
     assert several > 10
+    with pytest.raises(ValueError, match="rows of several samples: a Loader draws them"):
+        augment.draw(stages, (64, 80), seed=3, sample=0)
+    with pytest.raises(ValueError, match="of several views or samples"):
+        run_steps(drawn, Image.new("RGB", (80, 64)))
 
 
 def masks_of(given: dict[str, Any]) -> np.ndarray:
