@@ -43,6 +43,21 @@ void append_polygon_runs(std::span<const std::array<double, 2>> points, Size siz
   add_run(runs, first, are_ones, static_cast<uint32_t>(size.width) * height - from);
 }
 
+void append_pixel_runs(std::span<const uint8_t> pixels, Size size, std::vector<uint32_t>& runs) {
+  const auto width = static_cast<size_t>(size.width), height = static_cast<size_t>(size.height);
+  bool is_inside = false;
+  uint32_t run = 0;
+  for (size_t x = 0; x < width; ++x) {
+    for (size_t y = 0; y < height; ++y, ++run) {
+      if ((pixels[y * width + x] != 0) == is_inside) continue;
+      runs.push_back(run);
+      run = 0;
+      is_inside = !is_inside;
+    }
+  }
+  runs.push_back(run);
+}
+
 std::string append_text_runs(std::string_view text, std::vector<uint32_t>& runs) {
   // A character has five bits of a number, lowest first, and says whether more follow; the last
   // one's highest bit is the sign. From the fourth run on a number is what is added to the run two

@@ -18,6 +18,9 @@ namespace stoker {
 // the picture are allowed.
 void append_polygon_runs(std::span<const std::array<double, 2>> points, Size size,
                          std::vector<uint32_t>& runs);
+// Appends the runs of a mask with a byte for each pixel, row by row, which is not 0 where the
+// object is.
+void append_pixel_runs(std::span<const uint8_t> pixels, Size size, std::vector<uint32_t>& runs);
 // Appends the runs of a compressed text ("Zk4..."). Returns "", or what is wrong.
 std::string append_text_runs(std::string_view text, std::vector<uint32_t>& runs);
 // Returns "", or why these are no runs of a picture of this size: "the run lengths add up to 5

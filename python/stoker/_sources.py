@@ -230,7 +230,7 @@ def tfrecord(
     targets_from: keys of integers or floats, as many in every sample; see tar().
     objects_from: the beginning of the keys of objects, 'image/object': bbox/xmin, ymin, xmax and
         ymax, which are shares of image/width and image/height; class/label, or else class/text;
-        and perhaps area and is_crowd. Pictures have the number in image/source_id.
+        and perhaps area, is_crowd and mask (PNGs). Pictures have the number in image/source_id.
     label_image_from: a key, as 'image/segmentation/class/encoded'.
 
     Everything else as in tar().

@@ -5,10 +5,12 @@
 #include "pipeline/source/annotated/annotation_table.h"
 #include "pipeline/source/annotated/coco.h"
 #include "pipeline/source/annotated/record_code.h"
+#include "tests/decode/png_maker.h"
 #include "tests/fuzz/fuzz_parts.h"
 #include "tests/fuzz/seed_folder.h"
 #include "tests/support/record_maker.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/tfrecord_maker.h"
 
 namespace stoker {
 namespace {
@@ -54,6 +56,21 @@ constexpr const char* kJsonSeeds[] = {
         "bbox": [[1, 2, 3, 4], [0, 0, 1, 1]], "category": ["cat", "dog"], "category_id": [1, 2],
         "is_crowd": [true, 0], "segmentation": [{"counts": [4, 20, 6], "size": [5, 6]}, null]}})"};
 
+// A record of TFRecord with an object whose mask is a PNG.
+std::string record_with_mask() {
+  const std::vector<uint8_t> png = make_png({.size = {6, 5}, .colours = 0}, 1);
+  return make_record(
+      make_example({{"image/encoded", bytes_feature({"x"})},
+                    {"image/width", int64_feature({6})},
+                    {"image/height", int64_feature({5})},
+                    {"image/object/bbox/xmin", float_feature({0})},
+                    {"image/object/bbox/ymin", float_feature({0.5})},
+                    {"image/object/bbox/xmax", float_feature({1})},
+                    {"image/object/bbox/ymax", float_feature({1})},
+                    {"image/object/class/text", bytes_feature({"cat"})},
+                    {"image/object/mask", bytes_feature({{png.begin(), png.end()}})}}));
+}
+
 void add_record_seeds(SeedFolder& seeds) {
   for (const char* json : kJsonSeeds) {
     seeds.add("record_objects_fuzz", join_fuzz_parts({"j", "-", json}));
@@ -63,6 +80,7 @@ void add_record_seeds(SeedFolder& seeds) {
     for (const std::string& name : encoder.kinds().class_texts) names += name + " ";
     seeds.add("record_code_fuzz", join_fuzz_parts({"\2", names, piece}));
   }
+  seeds.add("record_objects_fuzz", join_fuzz_parts({"t", "image/object", record_with_mask()}));
   const std::vector<MadeRecord> records = {
       {"a", {{{1, 2, 3, 4.5}, 3, 7, 2, false}, {{0, 0, 1, 2}, 1, 8, 0.25, true}}}, {"b", {}}};
   for (const MadeShards& made : made_records(records)) {

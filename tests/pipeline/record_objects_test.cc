@@ -11,6 +11,7 @@
 #include "pipeline/source/blob/index_writer.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/subset_source.h"
+#include "tests/decode/png_maker.h"
 #include "tests/support/mds_maker.h"
 #include "tests/support/parquet_maker.h"
 #include "tests/support/record_maker.h"
@@ -251,6 +252,51 @@ TEST_F(RecordData, TFRecordTakesTextsWhereThereAreNoNumbers) {
                            "image/object");
   EXPECT_THAT(objects_in(*broken), ElementsAre("bad: its objects have 1 boxes and 0 labels",
                                                "bad: its objects have 1 boxes and 2 labels", ""));
+}
+
+TEST_F(RecordData, TFRecordMayHaveMasksAsPNGs) {
+  // A gray PNG of 8 bits whose rows have no filter.
+  const auto png_of = [](Size size, const std::vector<uint8_t>& pixels) {
+    std::vector<uint8_t> rows;
+    for (int y = 0; y < size.height; ++y) {
+      rows.push_back(0);
+      for (int x = 0; x < size.width; ++x) {
+        rows.push_back(pixels[static_cast<size_t>(y * size.width + x)]);
+      }
+    }
+    const std::vector<uint8_t> head = {
+        0, 0, 0, static_cast<uint8_t>(size.width), 0, 0, 0, static_cast<uint8_t>(size.height), 8, 0,
+        0, 0, 0};
+    const std::vector<uint8_t> file =
+        join_png({{"IHDR", head}, {"IDAT", deflate(rows, 6, 0)}, {"IEND", {}}});
+    return std::string(file.begin(), file.end());
+  };
+  const auto record = [&](const std::vector<std::string>& masks) {
+    return make_record(make_example({{"image/encoded", bytes_feature({"x"})},
+                                     {"image/width", int64_feature({3})},
+                                     {"image/height", int64_feature({2})},
+                                     {"image/object/bbox/xmin", float_feature({0, 0})},
+                                     {"image/object/bbox/ymin", float_feature({0, 0})},
+                                     {"image/object/bbox/xmax", float_feature({1, 1})},
+                                     {"image/object/bbox/ymax", float_feature({1, 1})},
+                                     {"image/object/class/label", int64_feature({1, 2})},
+                                     {"image/object/mask", bytes_feature(masks)}}));
+  };
+  const std::string first = png_of({3, 2}, {0, 1, 1, 0, 0, 255}),
+                    second = png_of({3, 2}, {7, 0, 0, 7, 0, 0});
+  const auto source = open("x.tfrecord",
+                           record({first, second}) + record({first, png_of({2, 2}, {0, 0, 0, 1})}) +
+                               record({first, "no PNG"}) + record({first}),
+                           "image/object");
+  EXPECT_TRUE(source->annotations().masks);
+  const std::vector<std::string> objects = objects_in(*source);
+  EXPECT_EQ(objects[0],
+            "0: id 0 class 1 box 0 0 3 2 area 6 runs 2,1,1,2\n"
+            "1: id 1 class 2 box 0 0 3 2 area 6 runs 0,2,4\n");
+  EXPECT_EQ(objects[1],
+            "bad: object 1 (id 1): the run lengths are of 2 x 2 pixels, the picture has 3 x 2");
+  EXPECT_THAT(objects[2], HasSubstr("bad: object 1 (id 1): its mask: "));
+  EXPECT_EQ(objects[3], "bad: its objects have 2 boxes and 1 masks");
 }
 
 TEST_F(RecordData, TFRecordNeedsTheSizeOfThePicture) {

@@ -90,6 +90,25 @@ void draw_polygons(int count, uint32_t seed, const Draw& draw) {
 
 TEST(RunLengths, OfPolygonsArePycocotools) { EXPECT_EQ(check_golden_masks("polygons.txt"), 100); }
 
+TEST(RunLengths, OfPixelsGoDownTheColumns) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 50; ++round) {
+    const Size size{1 + static_cast<int>(random() % 9), 1 + static_cast<int>(random() % 9)};
+    std::vector<uint8_t> pixels(static_cast<size_t>(size.width * size.height));
+    for (uint8_t& pixel : pixels) pixel = random() % 3 == 0 ? static_cast<uint8_t>(random()) : 0;
+    Runs runs;
+    append_pixel_runs(pixels, size, runs);
+    EXPECT_EQ(check_runs(runs, size), "");
+    const std::vector<bool> bits = bits_of(runs);
+    ASSERT_EQ(bits.size(), pixels.size());
+    for (size_t i = 0; i < bits.size(); ++i) {
+      const auto height = static_cast<size_t>(size.height);
+      const size_t at = i % height * static_cast<size_t>(size.width) + i / height;
+      ASSERT_EQ(bits[i], pixels[at] != 0) << round << " " << i;
+    }
+  }
+}
+
 TEST(RunLengths, OfABox) {
   EXPECT_EQ(polygon_runs({{1, 1}, {3, 1}, {3, 2}, {1, 2}}, {4, 3}), (Runs{4, 1, 2, 1, 4}));
   EXPECT_EQ(polygon_runs({{0, 0}, {4, 0}, {4, 3}, {0, 3}}, {4, 3}), (Runs{0, 12}));

@@ -5,6 +5,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "decode/label_image.h"
+#include "pipeline/annotation/run_lengths.h"
 #include "pipeline/files/printable_name.h"
 #include "pipeline/source/annotated/annotation_code.h"
 #include "pipeline/source/annotated/check_annotations.h"
@@ -233,6 +235,7 @@ class RecordEncoder::Picture {
     const ObjectEntry entry = column.entry;
     const FoundTarget& numbers = column.numbers;
     if (entry == ObjectEntry::boxes) return take_boxes(numbers);
+    if (entry == ObjectEntry::masks) return take_masks(column.texts);
     const size_t count = column.texts.empty() ? numbers.size() : column.texts.size();
     if (count > kMostObjects) return refuse_count(count);
     lengths_.emplace_back(entry, count);
@@ -246,6 +249,30 @@ class RecordEncoder::Picture {
         object.scanned.has_area = true;
       } else {
         take_whole(entry, numbers, i, object.scanned);
+      }
+    }
+  }
+
+  // Masks of the picture's size. Their pixels may need much more memory than their files.
+  void take_masks(const std::vector<std::string>& files) {
+    constexpr int64_t kMostPixels = int64_t{1} << 26;
+    if (files.size() > kMostObjects) return refuse_count(files.size());
+    lengths_.emplace_back(ObjectEntry::masks, files.size());
+    for (size_t i = 0; i < files.size(); ++i) {
+      ScannedObject& object = object_at(i).scanned;
+      const std::span file(reinterpret_cast<const uint8_t*>(files[i].data()), files[i].size());
+      const std::string problem = read_label_image(file, 1, kMostPixels, mask_);
+      if (!problem.empty()) {
+        object.set_problem("its mask: " + problem);
+        continue;
+      }
+      const auto first = static_cast<uint32_t>(picture_.runs.size());
+      append_pixel_runs(mask_.pixels, mask_.size, picture_.runs);
+      object.object.mask = {MaskKind::runs, first,
+                            static_cast<uint32_t>(picture_.runs.size()) - first};
+      object.mask_size = mask_.size;
+      if (std::ssize(picture_.runs) > kMostPixels) {
+        return set_problem("its masks have more than " + std::to_string(kMostPixels) + " runs");
       }
     }
   }
@@ -378,6 +405,7 @@ class RecordEncoder::Picture {
   std::vector<std::pair<ObjectEntry, size_t>> lengths_;  // of lists and columns
   std::vector<std::string> texts_;                       // of classes, by their numbers here
   std::string problem_;
+  LabelImage mask_;
   int points_ = 0;        // keypoints of each object
   int64_t current_ = -1;  // the object that is read; -1: none
   bool has_objects_ = false;

@@ -27,7 +27,8 @@ struct FoundObjects {
   struct Column {
     ObjectEntry entry{};
     FoundTarget numbers{};
-    std::vector<std::string> texts{};  // in place of numbers: names of classes
+    // In place of numbers: names of classes, or the files of masks (PNG).
+    std::vector<std::string> texts{};
   };
 
   std::string json{};                    // all of the objects; "": `columns` has them

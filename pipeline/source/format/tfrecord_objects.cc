@@ -36,6 +36,7 @@ const FoundObjects* ExampleObjects::read(const ExampleRecord& record,
   read_classes();
   read_column("/area", ObjectEntry::area);
   read_column("/is_crowd", ObjectEntry::iscrowd);
+  read_masks();
   return &found_;
 }
 
@@ -117,6 +118,16 @@ void ExampleObjects::read_column(const char* key, ObjectEntry entry) {
   if (numbers_of(key, column.numbers) && column.numbers.size() > 0) {
     found_.columns.push_back(std::move(column));
   }
+}
+
+void ExampleObjects::read_masks() {
+  const ExampleEntry* const masks = find_entry(*entries_, prefix_ + "/mask");
+  if (masks == nullptr) return;
+  read_texts(*record_, *masks, texts_);
+  if (texts_.empty()) return;
+  FoundObjects::Column& column = found_.columns.emplace_back();
+  column.entry = ObjectEntry::masks;
+  column.texts.assign(texts_.begin(), texts_.end());
 }
 
 void ExampleObjects::set_problem(std::string problem) {

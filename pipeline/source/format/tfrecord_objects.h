@@ -1,7 +1,8 @@
 // The objects in the records of a TFRecord file, as TensorFlow's Object Detection API writes them
 // (research/object_detection/dataset_tools: create_coco_tf_record.py, create_pascal_tf_record.py):
 // below a prefix, "image/object", the keys bbox/xmin, bbox/ymin, bbox/xmax and bbox/ymax, which are
-// shares of image/width and image/height; class/label, or else class/text; is_crowd and area.
+// shares of image/width and image/height; class/label, or else class/text; is_crowd, area and
+// mask (a PNG for each object, of the picture's size).
 // Owner: one scan. Threads: one at a time. Errors: BlobError for a file none of whose records has
 // such keys; what is wrong with a record's is a problem of that sample.
 #pragma once
@@ -35,6 +36,7 @@ class ExampleObjects {
   void read_boxes();
   void read_classes();
   void read_column(const char* key, ObjectEntry entry);
+  void read_masks();
   void set_problem(std::string problem);
 
   const std::string prefix_;  // "": none are wanted
