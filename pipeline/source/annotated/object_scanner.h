@@ -4,7 +4,11 @@
 // problem.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipeline/annotation/annotations.h"

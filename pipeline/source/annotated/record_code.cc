@@ -1,9 +1,12 @@
 #include "pipeline/source/annotated/record_code.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <span>
 #include <stdexcept>
+#include <utility>
 
 #include "decode/label_image.h"
 #include "pipeline/annotation/run_lengths.h"

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pipeline/annotation/annotations.h"
 #include "pipeline/source/format/found_objects.h"
