@@ -56,19 +56,21 @@ void check_view(const AugmentView& view, std::optional<Size> size, bool must_kno
   }
 }
 
-// The pictures of a row: those of a stage's partners are made as its own.
+// The pictures of a row: those of a stage's partners are made as its own, or of one sample each.
 size_t pictures_of(const StageList& stages) {
   size_t pictures = 1;
   for (const Stage& stage : stages.stages()) {
-    pictures *= 1 + static_cast<size_t>(stage.partners());
+    const auto partners = static_cast<size_t>(stage.partners());
+    pictures += stage.partner_stages() ? partners : partners * pictures;
     if (pictures > kMaxPictures) return pictures;
   }
   return pictures;
 }
 
 // `size`: of the source images, or none. Pictures that lie one over the other have one size.
-void check_combinations(const StageList& stages, std::optional<Size> size, Size output,
+void check_combinations(const StageList& stages, const std::optional<Size> source, Size output,
                         bool must_know) {
+  std::optional<Size> size = source;
   if (pictures_of(stages) > kMaxPictures) {
     refuse_augment("'" + stages.describe() + "' makes a row of more than " +
                    std::to_string(kMaxPictures) + " samples");
@@ -79,6 +81,11 @@ void check_combinations(const StageList& stages, std::optional<Size> size, Size 
       refuse_augment(stage.describe() +
                      " takes images of one size: a stage before it must make them so, as "
                      "letterbox, fixed_size_crop or center_crop");
+    }
+    const StageList* const partner = stage.partner_stages();
+    if (partner && must_know && partner->size(source, output) != size) {
+      refuse_augment(stage.describe() + ": '" + partner->describe() + "' does not make images of " +
+                     row_size_text(*size) + " pixels, as the stages before");
     }
     size = stage.size(size, output);
   }

@@ -113,6 +113,8 @@ struct StageActions {
   // Puts the sample's own picture, the first, and those of its partners together; the own one alone
   // if the stage is not applied. `pictures`: their sizes.
   std::function<Combination(const RandomKey& key, std::span<const Size> pictures)> combine{};
+  // What is done to partners' samples; null: what is done to the own one before the stage.
+  SharedStages partner{};
 };
 
 // StageActions::size of a stage after which each image has a size of its own.
@@ -147,6 +149,7 @@ class Stage {
   int partners_of(uint64_t seed, int64_t epoch, int64_t sample) const {
     return is_applied(seed, epoch, sample) ? partners() : 0;
   }
+  const StageList* partner_stages() const { return actions_.partner.get(); }
   // Draws of this stage alone.
   RandomKey own_key(uint64_t seed, int64_t epoch, int64_t sample) const {
     return {seed ^ own_salt_, epoch, sample};

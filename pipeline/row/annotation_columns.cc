@@ -54,10 +54,16 @@ void draw_examples(const AugmentSpec& augment, const Annotations* objects, const
   constexpr int64_t kSamples = 64;
   Draws draws;
   draws.carry(objects, 0);
-  for (int64_t sample = 0; sample < kSamples; ++sample) {
-    for (size_t level = 0; level < augment.stages.levels().size(); ++level) {
-      draw_example(augment.view(0), level, {640, 480}, sample, draws);
-      look(draws);
+  std::vector<AugmentView> views = {augment.view(0)};
+  for (const Stage& stage : augment.stages.stages()) {
+    if (stage.partner_stages()) views.push_back({augment.output, *stage.partner_stages()});
+  }
+  for (const AugmentView& view : views) {
+    for (size_t level = 0; level < view.stages.levels().size(); ++level) {
+      for (int64_t sample = 0; sample < kSamples; ++sample) {
+        draw_example(view, level, {640, 480}, sample, draws);
+        look(draws);
+      }
     }
   }
 }

@@ -241,7 +241,8 @@ DecodeStatus CombinedRow::draw_stages(int64_t epoch, Size size, Picture& picture
   Draws& draws = picture.draws;
   draws.carry(&picture.annotations, info_.keypoints);
   draws.begin(size, augment_.output, picture.plan.seed, epoch, picture.plan.id);
-  for (const Stage& stage : levels_[picture.plan.level].stages.stages) {
+  const StageList* const own = picture.plan.stages;
+  for (const Stage& stage : own ? own->stages() : levels_[picture.plan.level].stages.stages) {
     stage.draw(draws);
     if (!draws.failure().empty()) return broken_picture(DecodeCode::unsupported, draws.failure());
   }

@@ -19,7 +19,7 @@ class PicturePlanner {
 
   void plan(SampleId id, uint64_t seed, size_t level) {
     if (level == 0) {
-      pictures_.push_back({id, seed, 0, 0});
+      pictures_.push_back({id, seed});
       return;
     }
     const Stage& stage = *levels_[level].combines;
@@ -27,7 +27,13 @@ class PicturePlanner {
     const auto partners = static_cast<uint32_t>(stage.partners_of(seed, epoch_, id));
     plan(id, seed, level - 1);
     for (uint32_t i = 0; i < partners; ++i) {
-      plan(partner_(key, kPartner + i), key.bits(kPartnerSeed + i), level - 1);
+      const SampleId partner = partner_(key, kPartner + i);
+      const uint64_t partner_seed = key.bits(kPartnerSeed + i);
+      if (stage.partner_stages()) {
+        pictures_.push_back({partner, partner_seed, 0, 0, stage.partner_stages()});
+      } else {
+        plan(partner, partner_seed, level - 1);
+      }
     }
     pictures_.push_back({id, seed, level, size_t{1} + partners});
   }

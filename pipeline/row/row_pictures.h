@@ -25,6 +25,7 @@ struct RowPicture {
   uint64_t seed = 0;  // of its draws
   size_t level = 0;   // combining stages before it
   size_t parts = 0;
+  const StageList* stages = nullptr;  // that are done to it; null: those of its level
 };
 
 // Returns the pictures, each behind its parts; the last is the row. `partner`: the number'th sample

@@ -54,7 +54,8 @@ std::string python_parameter(const Parameter& parameter) {
       parameter.kind == ArgumentKind::choice || parameter.kind == ArgumentKind::text;
   const std::string name = parameter.name, quote = is_word ? "'" : "";
   if (parameter.kind == ArgumentKind::stages) {
-    return (parameter.high > 1 ? "*" : "") + name + ": Augment";
+    return (parameter.high > 1 ? "*" : "") + name + ": Augment" +
+           (parameter.otherwise ? " | None = None" : "");
   }
   static constexpr const char* kTypes[] = {"float",
                                            "int",

@@ -81,13 +81,12 @@ class EndlessBatches:
 
 
 def mosaic_stages(dataset):
-    """YOLOX scales the canvas of four pictures about its corner and gives mixup one more picture;
-    here it is the canvas's middle, and the other image is of four, too."""
-    height, width = dataset.input_dim
+    """YOLOX scales the canvas of four pictures about its corner; here it is the canvas's middle."""
+    size = dataset.input_dim
     shear = dataset.shear
     stages = (
         augment.clamp_boxes()
-        | augment.mosaic((height, width), p=dataset.mosaic_prob)
+        | augment.mosaic(size, p=dataset.mosaic_prob)
         | augment.affine(
             dataset.degrees,
             translate=(dataset.translate / 2, dataset.translate / 2),  # of the canvas's sides
@@ -96,10 +95,15 @@ def mosaic_stages(dataset):
             interpolation="bilinear",
             fill=114,
         )
-        | augment.center_crop((height, width))
+        | augment.center_crop(size)
     )
     if dataset.enable_mixup:
-        stages |= augment.mixup(alpha=1000, p=dataset.mixup_prob)  # halves, nearly
+        one_more = (
+            augment.scale_jitter(size, scale_range=dataset.mixup_scale)
+            | augment.flip()
+            | augment.fixed_size_crop(size, fill=114)
+        )
+        stages |= augment.mixup(one_more, alpha=1000, p=dataset.mixup_prob)  # halves, nearly
     return stages | colours(dataset) | augment.flip(p=dataset.preproc.flip_prob)
 
 

@@ -227,7 +227,11 @@ class PlainRow {
       }
       Draws draws;
       draws.begin(made.size, spec_.output, picture.seed, 0, picture.id);
-      for (const Stage* stage : levels_[picture.level]) stage->draw(draws);
+      if (picture.stages) {
+        picture.stages->draw(draws);
+      } else {
+        for (const Stage* stage : levels_[picture.level]) stage->draw(draws);
+      }
       EXPECT_EQ(draws.failure(), "");
       finished.push_back(run(draws, made));
     }
@@ -312,9 +316,11 @@ INSTANTIATE_TEST_SUITE_P(
         "mosaic(24) | affine(0, (1, 1)) | center_crop(24) | pad(2)",
         "mosaic(24) | gaussian_blur(3) | random_crop(24)",
         "mosaic(24) | flip(p=1) | random_crop(20) | vertical_flip(p=1) | random_crop(12)",
-        "letterbox(30) | mixup", "letterbox(30) | mixup(0.5, p=0.5) | random_crop(20) | flip",
+        "letterbox(30) | mixup", "letterbox(30) | mixup(alpha=0.5, p=0.5) | random_crop(20) | flip",
         "mosaic(24) | affine(10, (0.1, 0.1), (0.5, 1.5), interpolation='bilinear') | "
         "center_crop(24) | mixup | flip",
+        "mosaic(24) | affine(30, scale=2, interpolation='bilinear') | center_crop(24) | "
+        "mixup(flip | letterbox(24), alpha=8, p=0.7) | flip",
         "random_crop((30, 38)) | mixup | mosaic(24) | resize((20, 20)) | color_jitter(0.5)"));
 
 // An object's visible share is that of all cuts, before the canvas and on it.
@@ -417,6 +423,10 @@ TEST(CombinedFeed, PartnersAreOfTheBlockAroundTheRow) {
   EXPECT_EQ(plan.size(), 8u + 2 + 1);
   EXPECT_EQ(seeds.size(), 8u);
   EXPECT_EQ(plan.back().seed, 3u);
+  plan_pictures(
+      StageList("mosaic(24) | mixup(letterbox(48))"), 3, 1, 0,
+      [](const RandomKey&, uint32_t) { return 0; }, plan);
+  EXPECT_EQ(plan.size(), 4u + 1 + 1 + 1);
   const SharedOrder one = sequential_order(1);
   EXPECT_THAT(draw_partners(StageList("mosaic(24)"), *one, epoch, 0),
               ElementsAre(0, 0, 0, -1, -1, -1, -1));
@@ -671,6 +681,13 @@ TEST(CombinedFeed, WhatCannotBeCombinedIsRefused) {
   EXPECT_THAT(refused(source, "views(letterbox(24) | mixup, counts=2)"),
               HasSubstr("cannot stand inside views"));
   EXPECT_THAT(refused(source, "mosaic(12) | mosaic(12)"), HasSubstr("more than 8 samples"));
+  EXPECT_THAT(
+      refused(source, "letterbox(24) | mixup(letterbox(20))"),
+      HasSubstr("mixup(partner=letterbox(20)): 'letterbox(20)' does not make images of 24x24"));
+  EXPECT_THAT(refused(source, "letterbox(24) | mixup(letterbox(24) | aug_mix)"),
+              HasSubstr("blend_begin cannot move what the samples carry"));
+  EXPECT_THAT(refused(source, "letterbox(24) | mixup(mosaic(12))"),
+              HasSubstr("cannot stand inside mixup"));
   EXPECT_THAT(refused(source, "mosaic(24) | center_crop(24) | aug_mix"),
               HasSubstr("blend_begin cannot move what the samples carry"));
   EXPECT_THAT(refused(source, "mosaic(24)"), HasSubstr("ends with images of 48x48"));

@@ -43,6 +43,7 @@ def data_set(coco: Path, **numbers: Any) -> Any:
     return like(
         "MosaicDetection", _dataset=pictures, input_dim=(96, 96), local_rank=0,
         enable_mosaic=False, mosaic_prob=1.0, enable_mixup=True, mixup_prob=1.0, degrees=10.0,
+        mixup_scale=(0.5, 1.5),
         translate=0.1, scale=(0.1, 2), shear=2.0, preproc=like("TrainTransform", **transform),
     )  # fmt: skip
 
@@ -165,7 +166,10 @@ def test_the_stages_of_mosaics(coco: Path) -> None:
         "clamp_boxes | mosaic((96, 96)) | affine(10, translate=(0.05, 0.05), scale=(0.1, 2), "
         "shear=(-2, 2, -2, 2), "
     )
-    assert "| mixup(alpha=1000) | random_hsv(" in text and text.endswith(" | flip")
+    assert (
+        "| mixup(partner=scale_jitter((96, 96), scale_range=(0.5, 1.5)) | flip | "
+        "fixed_size_crop((96, 96), fill=114), alpha=1000) | random_hsv("
+    ) in text and text.endswith(" | flip")
     dataset.enable_mixup, dataset.mosaic_prob = False, 0.5
     text = str(example("reference_yolox").mosaic_stages(dataset))
     assert "mixup" not in text and "mosaic((96, 96), p=0.5)" in text

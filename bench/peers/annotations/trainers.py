@@ -105,4 +105,4 @@ def comparisons(images, objects, clones):
             coco, sets, misc, sets.make_coco_transforms("train"))
     if (clone := clones / "YOLOX").is_dir():
         yield "mosaic", "YOLOX's mosaic, affine, colours and flip, 640; boxes", yolox(coco, clone, mixup=False)
-        yield "yolox", "the same with mixup: of two mosaics as adapted, of a mosaic and a picture as published", yolox(coco, clone, mixup=True)
+        yield "yolox", "the same with mixup of a mosaic and a picture", yolox(coco, clone, mixup=True)
