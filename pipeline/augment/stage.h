@@ -113,7 +113,7 @@ struct StageActions {
   // Puts the sample's own picture, the first, and those of its partners together; the own one alone
   // if the stage is not applied. `pictures`: their sizes.
   std::function<Combination(const RandomKey& key, std::span<const Size> pictures)> combine{};
-  // What is done to partners' samples; null: what is done to the own one before the stage.
+  // The stages of partners' samples; null: those that stand before this one.
   SharedStages partner{};
 };
 
