@@ -51,7 +51,8 @@ struct BytePiece {
 struct SourceNote {
   // "left_out": files that are no samples; "two_labels": files with two; "slow": samples that take
   // much longer to read than they would in another form; "not_annotated": pictures that the
-  // annotations do not name; "no_picture": annotations of pictures that are not there.
+  // annotations do not name; "no_picture": annotations of pictures that are not there;
+  // "background": pictures that a form of annotations needs not name, which have no objects.
   std::string reason;
   int64_t files = 0;    // how many
   std::string name;     // the first of them, in the form of Source::name()

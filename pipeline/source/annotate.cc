@@ -83,9 +83,11 @@ Size size_of_file(const std::string& path, ImageDecoder& decoder) {
   return is_read && decoder.info(whole, info).ok() ? info.size : Size{};
 }
 
-// YOLO's annotations of the pictures among the files in `root`.
+// YOLO's annotations of the pictures among the files in `root`. `backgrounds` gets those that have
+// none, unless all are such: then these are other pictures.
 SharedAnnotations open_yolo_beside(const std::string& objects, const std::string& root,
-                                   const std::vector<std::string>& files) {
+                                   const std::vector<std::string>& files,
+                                   std::vector<std::string>& backgrounds) {
   return open_objects([&] {
     const std::vector<std::string> names = yolo_names(objects);
     AnnotationSetBuilder builder({});
@@ -93,13 +95,27 @@ SharedAnnotations open_yolo_beside(const std::string& objects, const std::string
     const std::vector<int64_t> pictures = match_pictures(*builder.finish(), files);
     std::vector<std::string> paths(names.size());
     for (size_t i = 0; i < files.size(); ++i) {
-      if (pictures[i] >= 0) paths[static_cast<size_t>(pictures[i])] = root + "/" + files[i];
+      if (pictures[i] < 0) {
+        backgrounds.push_back(files[i]);
+      } else {
+        paths[static_cast<size_t>(pictures[i])] = root + "/" + files[i];
+      }
     }
+    if (backgrounds.size() == files.size()) backgrounds.clear();
     ImageDecoder decoder;
-    return open_yolo(objects, names, [&](size_t i) {
+    const auto size_of = [&](size_t i) {
       return paths[i].empty() ? Size{} : size_of_file(paths[i], decoder);
-    });
+    };
+    return open_yolo(objects, names, size_of, backgrounds);
   });
+}
+
+SourceNote background_note(const std::vector<std::string>& names) {
+  const auto count = std::ssize(names);
+  const std::string first = printable_name(names[0]);
+  return {"background", count, first,
+          std::to_string(count) + (count == 1 ? " picture has" : " pictures have") +
+              " no text file, and so no objects, as " + first};
 }
 
 // Which picture each sample is, and what is left out.
@@ -187,8 +203,9 @@ std::unique_ptr<Source> annotate_folder(const std::string& folder, const SourceO
   const AnnotationForm form = form_of(options.objects);
   const std::string root = folder_of_part(folder, options.split);
   const std::vector<std::string> files = list_image_files(root);
+  std::vector<std::string> backgrounds;
   const SharedAnnotations set = form == AnnotationForm::yolo
-                                    ? open_yolo_beside(options.objects, root, files)
+                                    ? open_yolo_beside(options.objects, root, files, backgrounds)
                                     : open_form(form, options);
   MatchedPictures matched = match_samples(*set, files, root, options.objects);
   std::vector<size_t> order(matched.samples.size());
@@ -202,6 +219,7 @@ std::unique_ptr<Source> annotate_folder(const std::string& folder, const SourceO
   }
   listed.labels.resize(listed.paths.size());
   annotations.notes = std::move(matched.notes);
+  if (!backgrounds.empty()) annotations.notes.push_back(background_note(backgrounds));
   return std::make_unique<AnnotatedSource>(
       std::shared_ptr<const Source>(make_listed_source(std::move(listed))), std::move(annotations));
 }

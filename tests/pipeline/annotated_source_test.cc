@@ -245,6 +245,29 @@ TEST_F(AnnotatedData, TakesYolosFilesWithTheSizesOfThePictures) {
   EXPECT_THAT(note_texts(*source), ElementsAre(HasSubstr("as train/gone")));
 }
 
+TEST_F(AnnotatedData, YolosPicturesWithoutAFileHaveNoObjects) {
+  for (const char* name : {"a", "b", "c"}) {
+    write_picture("images/train/" + std::string(name) + ".jpg", make_jpeg({40, 20}, {}));
+  }
+  folder_.write("labels/train/b.txt", "0 0.5 0.5 1 1\n");
+  const auto source = open(folder_.path() + "/images", folder_.path() + "/labels");
+  ASSERT_EQ(source->size(), 3);
+  EXPECT_EQ(source->name(0), "train/b.jpg");
+  Annotations found;
+  ASSERT_TRUE(source->read_annotations(0, {}, found).ok);
+  EXPECT_EQ(found.objects.size(), 1u);
+  for (SampleId id = 1; id < 3; ++id) {
+    ASSERT_TRUE(source->read_annotations(id, {}, found).ok);
+    EXPECT_TRUE(found.objects.empty());
+  }
+  EXPECT_THAT(note_texts(*source),
+              ElementsAre("background: 2 pictures have no text file, and so no "
+                          "objects, as train/a.jpg"));
+  folder_.write("other/x.txt", "0 0.5 0.5 1 1\n");
+  EXPECT_THAT(message_of([&] { open(folder_.path() + "/images", folder_.path() + "/other"); }),
+              HasSubstr("none of 3 pictures is one of 1"));
+}
+
 TEST_F(AnnotatedData, YoloNeedsFiles) {
   folder_.write("data/train-0.tar", tar_member("b.jpg", "x") + tar_end());
   folder_.write("labels/b.txt", "");

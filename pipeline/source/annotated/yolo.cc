@@ -204,7 +204,8 @@ std::vector<std::string> read_yolo_classes(std::string_view yaml) {
 }
 
 SharedAnnotations open_yolo(const std::string& folder, const std::vector<std::string>& names,
-                            const std::function<Size(size_t)>& size_of) {
+                            const std::function<Size(size_t)>& size_of,
+                            const std::vector<std::string>& backgrounds) {
   std::vector<Annotations> pictures(names.size());
   std::vector<std::string> problems(names.size());
   AnnotationInfo info{.objects = true, .class_names = find_classes(folder)};
@@ -219,6 +220,7 @@ SharedAnnotations open_yolo(const std::string& folder, const std::vector<std::st
   }
   AnnotationSetBuilder builder(std::move(info));
   for (size_t i = 0; i < names.size(); ++i) builder.add(names[i], pictures[i], problems[i]);
+  for (const std::string& name : backgrounds) builder.add(name, {});
   return builder.finish();
 }
 
