@@ -7,6 +7,7 @@
 
 #include "pipeline/annotation/run_lengths.h"
 #include "pipeline/augment/pixel_steps.h"
+#include "pipeline/augment/stages.h"
 #include "pipeline/files/digest.h"
 #include "pipeline/files/invalid_field.h"
 
