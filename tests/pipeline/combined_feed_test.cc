@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -430,6 +431,52 @@ TEST(CombinedFeed, PartnersAreOfTheBlockAroundTheRow) {
   const SharedOrder one = sequential_order(1);
   EXPECT_THAT(draw_partners(StageList("mosaic(24)"), *one, epoch, 0),
               ElementsAre(0, 0, 0, -1, -1, -1, -1));
+}
+
+// Each picture of a mosaic has a corner at one point, and what does not fit the canvas is cut off
+// at the other side.
+TEST(CombinedFeed, FourPicturesMeetAtAPoint) {
+  const StageList stages("mosaic((40, 60))");
+  const std::array<Size, 4> pictures = {{{120, 20}, {30, 60}, {60, 40}, {7, 90}}};
+  const std::array<Size, 4> fitted = {{{60, 10}, {20, 40}, {60, 40}, {3, 40}}};
+  int cut = 0;
+  for (int64_t sample = 0; sample < 500; ++sample) {
+    const Combination mosaic = stages.stages()[0].combine(RandomKey(1, 0, sample), pictures);
+    ASSERT_EQ(mosaic.canvas, (Size{120, 80}));
+    const auto& [upper_left, upper_right, lower_left, lower_right] = mosaic.pictures;
+    const int x = lower_right.x, y = lower_right.y;
+    EXPECT_TRUE(x >= 30 && x < 90 && y >= 20 && y < 60) << x << " " << y;
+    for (const PlacedPicture* left : {&upper_left, &lower_left}) {
+      EXPECT_EQ(left->x + left->shown.width, x);
+      EXPECT_EQ(left->shown.x + left->shown.width, left->size.width);
+      EXPECT_EQ(left->x, std::max(x - left->size.width, 0));
+    }
+    for (const PlacedPicture* right : {&upper_right, &lower_right}) {
+      EXPECT_EQ(right->x, x);
+      EXPECT_EQ(right->shown.x, 0);
+      EXPECT_EQ(right->shown.width, std::min(right->size.width, 120 - x));
+    }
+    for (const PlacedPicture* upper : {&upper_left, &upper_right}) {
+      EXPECT_EQ(upper->y + upper->shown.height, y);
+      EXPECT_EQ(upper->shown.y + upper->shown.height, upper->size.height);
+      EXPECT_EQ(upper->y, std::max(y - upper->size.height, 0));
+    }
+    for (const PlacedPicture* lower : {&lower_left, &lower_right}) {
+      EXPECT_EQ(lower->y, y);
+      EXPECT_EQ(lower->shown.y, 0);
+      EXPECT_EQ(lower->shown.height, std::min(lower->size.height, 80 - y));
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(mosaic.pictures[i].size, fitted[i]);
+      cut += mosaic.pictures[i].shown.width < fitted[i].width;
+    }
+  }
+  EXPECT_GT(cut, 200);
+  const Combination one =
+      stages.stages()[0].combine(RandomKey(1, 0, 0), std::span(pictures).first(1));
+  EXPECT_EQ(one.pictures[0].x, 30);
+  EXPECT_EQ(one.pictures[0].y, 35);
+  EXPECT_EQ(one.pictures[0].shown, (Box{0, 0, 60, 10}));
 }
 
 // Pasted objects are whole, and those below them end there.
