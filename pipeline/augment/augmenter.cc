@@ -5,6 +5,7 @@
 
 #include "decode/pillow_resize.h"
 #include "decode/pixel/colour.h"
+#include "pipeline/annotation/picture_checks.h"
 #include "pipeline/augment.h"
 #include "pipeline/augment/program.h"
 #include "staging/stage_stats.h"
@@ -83,11 +84,8 @@ struct Augmenter::Impl {
     if (spec.combines()) {
       return {DecodeCode::unsupported, -1, "augment: rows are of several samples, a Loader's"};
     }
-    if (carried && carried->size != Size{} && carried->size != source) {
-      return {DecodeCode::corrupt, -1,
-              "annotation: it is of a picture of " + sides_text(carried->size) +
-                  " pixels, this one has " + sides_text(source)};
-    }
+    const std::string problem = carried ? size_problem(*carried, source) : "";
+    if (!problem.empty()) return {DecodeCode::corrupt, -1, "annotation: " + problem};
     draw_augmentation(spec, source, seed, epoch, sample, draws, view);
     if (!draws.failure().empty()) return {DecodeCode::unsupported, -1, draws.failure()};
     if (draws.size() != draws.output()) {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "pipeline/annotation/run_lengths.h"
+#include "pipeline/annotation/picture_checks.h"
 #include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stages.h"
 #include "pipeline/files/digest.h"
@@ -37,10 +37,6 @@ Box picture_box_of(const Draws& draws) {
 
 DecodeStatus broken_annotation(const std::string& why) {
   return {DecodeCode::corrupt, -1, "annotation: " + why};
-}
-
-std::string sides_of(Size size) {
-  return std::to_string(size.width) + " x " + std::to_string(size.height);
 }
 
 // Sets all `count` values to one.
@@ -323,13 +319,9 @@ DecodeStatus AnnotationColumns::write_labels(const Annotations& carried, const L
                                              std::byte* out) const {
   if (!labels) {
     const std::string problem =
-        read_label_image(carried.label_file, info_.label_bytes, max_pixels_, scratch.labels);
-    if (!problem.empty()) return broken_annotation("label image: " + problem);
+        read_labels(carried, info_.label_bytes, max_pixels_, source, scratch.labels);
+    if (!problem.empty()) return broken_annotation(problem);
     labels = &scratch.labels;
-  }
-  if (labels->size != source) {
-    return broken_annotation("the label image has " + sides_of(labels->size) +
-                             " pixels, the picture " + sides_of(source));
   }
   scratch.masks.make_labels(*labels, options_.ignore_label, out);
   return {};
@@ -345,13 +337,8 @@ DecodeStatus AnnotationColumns::write_masks(const Annotations& carried, Annotati
   const std::span<const AnnotatedObject> moved = draws.objects().objects();
   for (size_t place = 0; place < scratch.kept.size(); ++place) {
     const AnnotatedObject& object = moved[static_cast<size_t>(scratch.kept[place])];
-    if (object.mask.kind == MaskKind::runs) {
-      const auto runs = std::span(carried.runs).subspan(object.mask.first, object.mask.count);
-      const std::string problem = check_runs(runs, draws.source());
-      if (!problem.empty()) {
-        return broken_annotation("object " + std::to_string(object.id) + ": " + problem);
-      }
-    }
+    const std::string problem = runs_problem(carried, object, draws.source());
+    if (!problem.empty()) return broken_annotation(problem);
     scratch.masks.make_mask(carried, object.mask, form, out + place * bytes);
   }
   return {};

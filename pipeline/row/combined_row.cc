@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "decode/pixel_ops.h"
-#include "pipeline/annotation/run_lengths.h"
+#include "pipeline/annotation/picture_checks.h"
 #include "pipeline/augment/grammar.h"
 #include "pipeline/augment/pixel_steps.h"
 #include "pipeline/augment/stages.h"
@@ -133,17 +133,19 @@ void CombinedRow::plan(const Key& key, const RowNote& note) {
 DecodeStatus CombinedRow::draw_again(Augmenter& augmenter, const Key& key, const SampleBytes& own,
                                      const RowNote& note) {
   plan(key, note);
+  reader_ = nullptr;
   replaced_ = note.replaced;
-  return draw(augmenter, nullptr, key, own);
+  return draw(augmenter, key, own);
 }
 
 DecodeStatus CombinedRow::make(Augmenter& augmenter, SampleReader& reader, const Key& key,
                                const SampleBytes& own, MutableImageView out, RowNote& note) {
   plan(key, note);
+  reader_ = &reader;
   replaced_ = 0;
   for (;;) {
     failed_ = 0;
-    DecodeStatus status = draw(augmenter, &reader, key, own);
+    DecodeStatus status = draw(augmenter, key, own);
     note.source = pictures_[0]->draws.source();
     if (status.ok()) status = make_picture(augmenter, row(), whole_box(row().draws.size()), out);
     note.replaced = replaced_;
@@ -152,8 +154,7 @@ DecodeStatus CombinedRow::make(Augmenter& augmenter, SampleReader& reader, const
   }
 }
 
-DecodeStatus CombinedRow::draw(Augmenter& augmenter, SampleReader* reader, const Key& key,
-                               const SampleBytes& own) {
+DecodeStatus CombinedRow::draw(Augmenter& augmenter, const Key& key, const SampleBytes& own) {
   finished_.clear();
   size_t leaf = 0;
   for (size_t i = 0; i < count_; ++i) {
@@ -167,7 +168,7 @@ DecodeStatus CombinedRow::draw(Augmenter& augmenter, SampleReader* reader, const
         picture.plan.id = key.id;
         picture.sample = own;
       } else {
-        status = read_sample(reader, picture);
+        status = read_sample(picture);
       }
       if (status.ok()) status = draw_sample(augmenter, key.epoch, picture);
       if (!status.ok()) failed_ = leaf;
@@ -183,10 +184,10 @@ DecodeStatus CombinedRow::draw(Augmenter& augmenter, SampleReader* reader, const
                                                      sides_in_words(augment_.output));
 }
 
-DecodeStatus CombinedRow::read_sample(SampleReader* reader, Picture& picture) {
+DecodeStatus CombinedRow::read_sample(Picture& picture) {
   picture.buffer.trim(kKeptFileBytes);
-  if (reader) {
-    reader->read_partner(picture.plan.id, picture.buffer, picture.sample);
+  if (reader_) {
+    reader_->read_partner(picture.plan.id, picture.buffer, picture.sample);
   } else {
     picture.sample = {};
     picture.sample.status =
@@ -218,23 +219,12 @@ std::string CombinedRow::read_annotations(Size size, Picture& picture) {
   const ReadStatus read =
       source_.read_annotations(picture.plan.id, picture.sample.bytes, annotations);
   if (!read.ok) return read.message;
-  if (annotations.size != Size{} && annotations.size != size) {
-    return "it is of a picture of " + sides_in_words(annotations.size) + " pixels, this one has " +
-           sides_in_words(size);
-  }
+  std::string problem = size_problem(annotations, size);
   for (const AnnotatedObject& object : annotations.objects) {
-    if (!has_masks_ || object.mask.kind != MaskKind::runs) continue;
-    const auto runs = std::span(annotations.runs).subspan(object.mask.first, object.mask.count);
-    const std::string problem = check_runs(runs, size);
-    if (!problem.empty()) return "object " + std::to_string(object.id) + ": " + problem;
+    if (problem.empty() && has_masks_) problem = runs_problem(annotations, object, size);
   }
-  if (!has_labels_) return "";
-  const std::string problem =
-      read_label_image(annotations.label_file, info_.label_bytes, max_pixels_, picture.labels);
-  if (!problem.empty()) return "label image: " + problem;
-  if (picture.labels.size == size) return "";
-  return "the label image has " + sides_in_words(picture.labels.size) + " pixels, the picture " +
-         sides_in_words(size);
+  if (!problem.empty() || !has_labels_) return problem;
+  return read_labels(annotations, info_.label_bytes, max_pixels_, size, picture.labels);
 }
 
 DecodeStatus CombinedRow::draw_stages(int64_t epoch, Size size, Picture& picture) {
@@ -350,11 +340,13 @@ DecodeStatus CombinedRow::make_sample(Augmenter& augmenter, Picture& picture,
                                       MutableImageView out) {
   const SampleBytes& sample = picture.sample;
   const SampleEncoding encoding = source_.encoding();
+  const SeekUse before = augmenter.seek_use();
   DecodeStatus status =
       encoding == SampleEncoding::image_file
           ? augmenter.file_picture(sample.bytes, picture.draws, out, sample.seek_index)
           : augmenter.raw_picture(sample.bytes, encoding == SampleEncoding::raw_planar,
                                   picture.draws, out);
+  reader_->was_decoded(picture.plan.id, sample, augmenter.seek_use() - before, {});
   if (status.ok()) return status;
   for (size_t i = 0, leaf = 0; i < count_; ++i) {
     if (pictures_[i].get() == &picture) failed_ = leaf;

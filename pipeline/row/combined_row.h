@@ -84,10 +84,9 @@ class CombinedRow {
   bool is_replaced(size_t leaf) const { return (replaced_ >> leaf & 1) != 0; }
 
   void plan(const Key& key, const RowNote& note);
-  DecodeStatus draw(Augmenter& augmenter, SampleReader* reader, const Key& key,
-                    const SampleBytes& own);
+  DecodeStatus draw(Augmenter& augmenter, const Key& key, const SampleBytes& own);
   DecodeStatus draw_sample(Augmenter& augmenter, int64_t epoch, Picture& picture);
-  DecodeStatus read_sample(SampleReader* reader, Picture& picture);
+  DecodeStatus read_sample(Picture& picture);
   std::string read_annotations(Size size, Picture& picture);
   DecodeStatus draw_canvas(int64_t epoch, Picture& picture);
   DecodeStatus draw_stages(int64_t epoch, Size size, Picture& picture);
@@ -115,6 +114,7 @@ class CombinedRow {
   std::vector<std::unique_ptr<Picture>> pictures_;  // the first `count_` are the row's, as in plan_
   size_t count_ = 0;
   std::vector<Picture*> finished_;  // that are no part yet
+  SampleReader* reader_ = nullptr;  // of the partners' files; null: the row is drawn only
   uint8_t replaced_ = 0;
   size_t failed_ = 0;  // the number of the sample's picture that could not be made
   MergedAnnotations merged_;
