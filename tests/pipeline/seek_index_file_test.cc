@@ -6,6 +6,7 @@
 
 #include "decode/jpeg/seek_index.h"
 #include "pipeline/seek_index/file.h"
+#include "pipeline/source/forwarding_source.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/thrown.h"
@@ -93,6 +94,39 @@ TEST_F(SeekIndexFileTest, GivesBackWhatWasWritten) {
   EXPECT_TRUE(file->read("name100", buffer).index.empty());
   EXPECT_EQ(SeekIndexFile::open(folder_.path(), problem), nullptr);
   EXPECT_NE(problem, "");
+}
+
+// Pictures with room for objects, and none on them.
+class BareSource final : public ForwardingSource {
+ public:
+  explicit BareSource(const Source& source) : ForwardingSource(source), info_(source.info()) {
+    info_.annotations.objects = true;
+  }
+  const SourceInfo& info() const override { return info_; }
+  ReadStatus read_annotations(SampleId, std::span<const uint8_t>, Annotations& out) const override {
+    out.clear();
+    return {};
+  }
+
+ private:
+  SourceInfo info_;
+};
+
+TEST_F(SeekIndexFileTest, RowsOfSeveralSamplesUseTheirIndexes) {
+  write_indexes(*source_, path_);
+  const BareSource source(*source_);
+  const auto rows_with = [&](const std::string& index, LoaderStats& stats) {
+    Feed feed(source, AugmentSpec("mosaic(32) | random_crop(24)"), fast(index));
+    std::vector<Delivered> rows = feed.all();
+    stats = feed.loader().stats();
+    return rows;
+  };
+  LoaderStats stats;
+  const std::vector<Delivered> plain = rows_with("off", stats);
+  EXPECT_EQ(stats.seek_index.used, 0);
+  EXPECT_EQ(rows_with(path_, stats), plain);
+  EXPECT_GT(stats.seek_index.used, kFileSamples);  // more than one picture of a row
+  EXPECT_EQ(stats.seek_index.refused, 0);
 }
 
 TEST_F(SeekIndexFileTest, ALoaderDeliversTheSame) {
