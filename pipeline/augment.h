@@ -49,7 +49,8 @@ struct AugmentSpec {
   // Reads back as the same stages, without operations that no text names.
   std::string stages_text() const;
   int views() const { return 1 + static_cast<int>(more_views.size()); }
-  AugmentView view(int number) const;  // with the size of its rows
+  AugmentView view(int number) const;        // with the size of its rows
+  AugmentSpec with_output(Size size) const;  // for rows of another size
 
   // Appends an operation to the first view. Throws std::invalid_argument for a name that is no word
   // or is there already, and for an operation without a function.
@@ -69,9 +70,9 @@ struct AugmentSpec {
 // Draws what is done to one sample for one of its views. `source`: size of its image, sides >= 1.
 // `spec` has been validated, and outlives the steps. Throws nothing but std::bad_alloc. A pure
 // function: the result is the same from any thread and in any order, and view 0 is that of a spec
-// without other views.
+// without other views. `output`: the row's size, where it is not the spec's.
 void draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch,
-                       int64_t sample, Draws& draws, int view = 0);
+                       int64_t sample, Draws& draws, int view = 0, Size output = {});
 
 // Draws what the stages of one level (StageList::levels()) do to an example image of this size and
 // its like, as partners. `ends`: gets the number of steps after each stage, or null. For those who
@@ -108,13 +109,14 @@ class Augmenter {
   Augmenter(const Augmenter&) = delete;
   Augmenter& operator=(const Augmenter&) = delete;
 
-  // Reads the header, draws, decodes and applies. `out` is (output.height, output.width, 3).
+  // Reads the header, draws, decodes and applies. The row has the size of `out`, whatever the
+  // spec's output is.
   // `seek_index`: as ImageDecoder::decode. With several views this is the first; file_views() makes
   // all of them of one decoding.
   DecodeStatus file_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                         int64_t sample, MutableImageView out, Size& source,
                         std::span<const uint8_t> seek_index = {});
-  // `outs`: one for each view, of its size.
+  // `outs`: one for each view; the first has any size, the others that of their view.
   DecodeStatus file_views(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                           int64_t sample, std::span<const MutableImageView> outs, Size& source,
                           std::span<const uint8_t> seek_index = {});

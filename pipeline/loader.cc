@@ -36,6 +36,16 @@ int count_slots(int slots, const Device& device) {
   return device.host_accessible() ? 0 : 2;
 }
 
+std::vector<std::vector<TargetColumn>> columns_of_shapes(const Source& source,
+                                                         const AugmentSpec& augment,
+                                                         const LoaderOptions& options) {
+  std::vector<std::vector<TargetColumn>> all;
+  for (const AugmentSpec& spec : row_specs(augment, options)) {
+    all.push_back(batch_columns(source, spec, options));
+  }
+  return all;
+}
+
 constexpr Step kEndless = std::numeric_limits<Step>::max();
 
 }  // namespace
@@ -45,7 +55,7 @@ struct Loader::Impl {
   const LoaderOptions options;
   const std::vector<Device*> devices;
   const int workers, spare_workers;
-  const std::vector<TargetColumn> targets;
+  const std::vector<std::vector<TargetColumn>> targets;  // of each shape
   const DeviceEdits edits;
   const BatchLayout layout;
   const uint64_t fingerprint;
@@ -74,7 +84,7 @@ struct Loader::Impl {
         devices(std::move(devices_in)),
         workers(count_workers(options.feed.workers)),
         spare_workers(options.measure ? options.measure->spare_workers : 0),
-        targets(batch_columns(source, augment, options)),
+        targets(columns_of_shapes(source, augment, options)),
         edits(device_edits(augment, devices, options)),
         layout(batch_layout(source, augment, options, edits)),
         fingerprint(pixels_fingerprint(source, augment, options, global_batch())),
@@ -250,7 +260,9 @@ int Loader::max_leases(int device) const {
 
 int64_t Loader::steps_per_epoch() const { return impl_->steps_per_epoch; }
 
-const std::vector<TargetColumn>& Loader::targets() const { return impl_->targets; }
+const std::vector<TargetColumn>& Loader::targets(int shape) const {
+  return impl_->targets.at(static_cast<size_t>(shape));
+}
 
 Step Loader::end_step() const { return impl_->end_step; }
 
@@ -299,13 +311,20 @@ MemoryPlan Loader::memory_plan() const {
   for (const auto& stager : impl_->stagers) plan.slot_bytes += stager->device_bytes();
   for (const auto& editor : impl_->editors) plan.slot_bytes += editor->device_bytes();
   const RowFiller& filler = impl_->filler;
+  int64_t worker_scratch = 0, worker_frame = 0;
+  for (const AugmentSpec& spec : row_specs(filler.worker_augment(), impl_->options)) {
+    worker_scratch =
+        std::max(worker_scratch, worker_scratch_bytes(filler.source(), spec, filler.decode()));
+    worker_frame =
+        std::max(worker_frame, worker_frame_bytes(filler.source(), spec, filler.decode()));
+  }
   const bool mixes = filler.augment().mix.on();
   const int64_t converted = impl_->options.format ? static_cast<int64_t>(filler.row_bytes()) : 0;
   const int64_t threads =
       impl_->inline_feed ? devices : std::max(impl_->workers, 1) + impl_->spare_workers;
   plan.scratch_bytes =
-      threads * (worker_scratch_bytes(filler.source(), filler.worker_augment(), filler.decode()) +
-                 converted * (mixes ? 2 : 1) + filler.reader().decoded_rows().scratch_bytes()) +
+      threads * (worker_scratch + converted * (mixes ? 2 : 1) +
+                 filler.reader().decoded_rows().scratch_bytes()) +
       filler.reader().seek_indexes().table_bytes() +
       (impl_->graph ? impl_->graph->file_bytes() : devices * filler.worker_file_bytes());
   if (impl_->shared) {
@@ -314,8 +333,7 @@ MemoryPlan Loader::memory_plan() const {
   }
   plan.cache_bytes = filler.reader().decoded_rows().memory_bytes();
   plan.store_bytes = filler.source().storage().look_ahead_bytes();
-  plan.frame_bytes =
-      threads * worker_frame_bytes(filler.source(), filler.augment(), filler.decode());
+  plan.frame_bytes = threads * worker_frame;
   return plan;
 }
 
@@ -330,8 +348,8 @@ LoaderStats Loader::stats() const {
   if (impl_->remote) stats.remote = impl_->remote->stats();
   if (impl_->shared) stats.share = impl_->shared->stats();
   stats.bad_samples = impl_->quarantine.bad_samples();
-  stats.full_rows = impl_->filler.annotations().full_rows();
-  stats.objects_left_out = impl_->filler.annotations().objects_left_out();
+  stats.full_rows = impl_->filler.full_rows();
+  stats.objects_left_out = impl_->filler.objects_left_out();
   stats.seek_index = impl_->filler.reader().seek_indexes().use();
   stats.cache = impl_->filler.reader().decoded_rows().stats();
   stats.seek_recorded = impl_->filler.reader().seek_indexes().recorded();

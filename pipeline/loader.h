@@ -51,8 +51,9 @@ class Loader {
   int max_leases(int device) const;
 
   // Returns the columns of DeviceBatch::target(): those of Source::targets() and, if rows are
-  // mixed, mix_columns() behind them.
-  const std::vector<TargetColumn>& targets() const;
+  // mixed, mix_columns() behind them. Where a column's shape is in pixels, it is that of batches
+  // with this BatchHeader::shape; a row has so many bytes in them.
+  const std::vector<TargetColumn>& targets(int shape = 0) const;
 
   int64_t steps_per_epoch() const;
   Step end_step() const;  // steps are [first_step, end_step)

@@ -15,6 +15,7 @@
 #include "pipeline/order/sampler.h"
 #include "pipeline/sample_order.h"
 #include "pipeline/source.h"
+#include "pipeline/step_shapes.h"
 #include "staging/device_batch.h"
 #include "staging/normalise.h"
 #include "staging/stage_stats.h"
@@ -108,6 +109,11 @@ struct LoaderOptions {
   // Which samples an epoch takes, in which order, instead of `shuffle`, which must be true then;
   // null: every sample once. It must be for as many samples as the source has.
   SharedOrder order{};
+  // The sizes of steps (step_shapes.h), at most one of both: buckets, which say which samples a
+  // step has, too, or a schedule. Null: all rows have the size of the AugmentSpec, which does not
+  // matter otherwise. A batch has the size that its header says.
+  SharedBuckets buckets{};
+  std::shared_ptr<const ShapeSchedule> shapes{};
   LastBatch last_batch = LastBatch::pad;
   int rank = 0;  // of `world` processes that share the epoch; each has the same number of devices
   int world = 1;
@@ -154,6 +160,7 @@ struct RowMix {
 struct RowNote {
   RowMix mix{};
   Size source{};            // pixels of the source image
+  Size size{};              // pixels of the row; {}: those of the AugmentSpec
   SampleId pixels_of = -1;  // the sample of the row's own pixels; != id for a substitute
   // XXH3 of the row's pixels and of what lies on them, 0 without LoaderOptions::digests.
   uint64_t digest = 0;

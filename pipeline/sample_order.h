@@ -31,12 +31,15 @@ uint64_t repeat_seed(uint64_t seed, uint64_t repeat_index);
   return repeat_seed(seed, appearance);
 }
 
+class BucketTurns;
+
 // An epoch, and the key of a shuffled order for it; made once for many positions.
 struct EpochKey {
   EpochKey(uint64_t seed_in, int64_t epoch_in);
   uint64_t seed;
   int64_t epoch;
   PermutationKey shuffle;
+  std::shared_ptr<const BucketTurns> steps{};  // of Sampler::key(), if steps are of buckets
 };
 
 class SampleOrder {

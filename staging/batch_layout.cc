@@ -56,6 +56,13 @@ size_t BatchLayout::image_bytes() const {
          static_cast<size_t>(BatchShape::kChannels * shape_.value_bytes);
 }
 
+size_t BatchLayout::images_bytes(const BatchHeader& header) const {
+  const auto rows = static_cast<size_t>(shape_.rows);
+  if (header.height == 0) return rows * image_bytes();
+  return rows * static_cast<size_t>(header.height) * static_cast<size_t>(header.width) *
+         static_cast<size_t>(BatchShape::kChannels * shape_.value_bytes);
+}
+
 size_t BatchLayout::labels_offset() const {
   return align(static_cast<size_t>(shape_.rows) * image_bytes());
 }

@@ -30,7 +30,11 @@ struct BatchHeader {
   Step step = -1;  // over all epochs
   int64_t epoch = 0;
   int64_t step_in_epoch = 0;
-  int valid = 0;         // rows with weight > 0
+  int valid = 0;  // rows with weight > 0
+  // Pixels of this batch's rows, where the layout has room for larger ones; 0: the layout's.
+  int height = 0;
+  int width = 0;
+  int shape = 0;         // the number of this size among those that batches have
   int64_t ready_ns = 0;  // steady clock, when the last row was committed
 };
 
@@ -40,6 +44,8 @@ class BatchLayout {
 
   const BatchShape& shape() const { return shape_; }
   size_t image_bytes() const;  // one row's pixels: height * width * 3 * value_bytes
+  // The bytes of the images of a batch whose rows may be smaller than the layout's.
+  size_t images_bytes(const BatchHeader& header) const;
   // Offsets from the start of a slab (and of a slot), each aligned to kAlignment.
   // The images are (rows, height, width, 3) u8 RGB, or the converted type.
   size_t images_offset() const { return 0; }

@@ -21,7 +21,14 @@ const BatchHeader& DeviceBatch::header() const {
   return *reinterpret_cast<const BatchHeader*>(host_part(layout().header_offset()));
 }
 
-const BatchShape& DeviceBatch::shape() const { return layout().shape(); }
+BatchShape DeviceBatch::shape() const {
+  BatchShape shape = layout().shape();
+  if (header().height > 0) {
+    shape.height = header().height;
+    shape.width = header().width;
+  }
+  return shape;
+}
 
 const uint8_t* DeviceBatch::images() const {
   return reinterpret_cast<const uint8_t*>(slot_->device_part + layout().images_offset());

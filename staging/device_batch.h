@@ -23,7 +23,7 @@ class DeviceBatch {
 
   explicit operator bool() const { return slot_ != nullptr; }  // false: the feed has ended
   const BatchHeader& header() const;                           // host
-  const BatchShape& shape() const;
+  BatchShape shape() const;                                    // with this batch's own size
   // On the device, (rows, height, width, 3) u8, or the bytes of the type in LoaderOptions::format.
   const uint8_t* images() const;
   const int32_t* labels() const;  // device, (rows)

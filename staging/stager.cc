@@ -112,29 +112,45 @@ bool Stager::Impl::stage(Stream& stream, Slot& slot, Step step) {
   return true;
 }
 
+// Returns the bytes. Rows that are smaller than the layout's leave a gap behind the images, which
+// is not copied if that is worth a second copy.
+int64_t Stager::Impl::copy_slab(Stream& stream, Slot& slot, const Slab& slab) {
+  constexpr size_t kWorthACopy = size_t{256} << 10;
+  const size_t all = layout.device_bytes(), rest = layout.labels_offset();
+  const size_t images = layout.images_bytes(*slab.header);
+  const bool has_gap = rest - images >= kWorthACopy;
+  const auto copy = [&](size_t first_byte, size_t end_byte) {
+    stream.copy(slot.memory->data() + first_byte, slab.base + first_byte, end_byte - first_byte,
+                CopyKind::host_to_device);
+    return static_cast<int64_t>(end_byte - first_byte);
+  };
+  if (!has_gap) return copy(0, all);
+  return copy(0, images) + copy(rest, all);
+}
+
 void Stager::Impl::enqueue(Stream& stream, Slot& slot, Step step, const Slab& slab) {
   std::memcpy(slot.host_copy.data(), slab.base + layout.ids_offset(), slot.host_copy.size());
   stream.wait(*slot.consumed);
   if (tracer) stream.call([this] { copy_began_ns = steady_now_ns(); });
-  stream.copy(slot.memory->data(), slab.base, layout.device_bytes(), CopyKind::host_to_device);
+  const int64_t copied = copy_slab(stream, slot, slab);
   if (editor) {
     const std::span edits(slab.edits, static_cast<size_t>(layout.shape().rows));
     editor->run(stream, layout, edits, slot.memory->data());
   }
   stream.record(*slot.copied);
-  tracer ? return_copied(stream, step) : return_slab(stream, step);
+  tracer ? return_copied(stream, step, copied) : return_slab(stream, step);
 }
 
 // Like return_slab(), and reports the copy to the Tracer. The stream has one copy at a time.
-void Stager::Impl::return_copied(Stream& stream, Step step) {
-  stream.call([this, step] {
+void Stager::Impl::return_copied(Stream& stream, Step step, int64_t bytes) {
+  stream.call([this, step, bytes] {
     Span span;
     span.kind = SpanKind::copy;
     span.step = step;
     span.device = traced_as;
     span.begin_ns = copy_began_ns;
     span.end_ns = steady_now_ns();
-    span.bytes = static_cast<int64_t>(layout.device_bytes());
+    span.bytes = bytes;
     tracer->add(span);
     is_out(step) = false;  // before it may be taken again
     ring.release(step);

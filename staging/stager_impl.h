@@ -45,7 +45,8 @@ struct Stager::Impl {
   void enqueue(Stream& stream, Slot& slot, Step step, const Slab& slab);
   void return_slab(Stream& stream, Step step);
   std::atomic<bool>& is_out(Step step) { return out[static_cast<size_t>(step) % out.size()]; }
-  void return_copied(Stream& stream, Step step);
+  int64_t copy_slab(Stream& stream, Slot& slot, const Slab& slab);
+  void return_copied(Stream& stream, Step step, int64_t bytes);
   void fail(Stream& stream, std::exception_ptr error) noexcept;
   void copy_loop() noexcept;
   Slot* wait_for_slot(Step step);

@@ -150,6 +150,12 @@ std::string AugmentSpec::stages_text() const {
   return with_mix(stages.text(), mix);
 }
 
+AugmentSpec AugmentSpec::with_output(Size size) const {
+  AugmentSpec spec = *this;
+  spec.output = size;
+  return spec;
+}
+
 AugmentView AugmentSpec::view(int number) const {
   if (number == 0) return {output, stages};
   AugmentView other = more_views.at(static_cast<size_t>(number) - 1);
@@ -190,9 +196,9 @@ std::string AugmentSpec::describe() const {
 }
 
 void draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch,
-                       int64_t sample, Draws& draws, int view) {
+                       int64_t sample, Draws& draws, int view, Size output) {
   const StageList* list = &spec.stages;
-  Size output = spec.output;
+  if (output == Size{}) output = spec.output;
   if (view > 0) {
     const AugmentView& other = spec.more_views[static_cast<size_t>(view) - 1];
     list = &other.stages;

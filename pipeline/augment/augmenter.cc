@@ -115,6 +115,7 @@ struct Augmenter::Impl {
   template <typename Decode>
   DecodeStatus views(Size source, uint64_t seed, int64_t epoch, int64_t sample,
                      std::span<const MutableImageView> outs, Decode decode) {
+    spec.output = {outs[0].width, outs[0].height};
     if (outs.size() > 1) return all_views(source, seed, epoch, sample, outs, decode);
     const DecodeStatus status = draw(source, seed, epoch, sample);
     if (!status.ok()) return status;
@@ -255,7 +256,7 @@ struct Augmenter::Impl {
     return rgb;
   }
 
-  AugmentSpec spec;  // constant after construction
+  AugmentSpec spec;  // constant but for its output
   const PixelPolicy pixels;
   ImageDecoder decoder;
   PillowResize resize;
@@ -329,6 +330,7 @@ DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Siz
             std::to_string(bytes.size()) + " bytes of raw pixels, expected " +
                 std::to_string(image_bytes(size))};
   }
+  if (view == 0) impl_->spec.output = {out.width, out.height};
   const DecodeStatus status = impl_->draw(size, seed, epoch, sample, view);
   if (!status.ok()) return status;
   const DecodePlan& plan = impl_->plan;

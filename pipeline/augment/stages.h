@@ -9,16 +9,16 @@ namespace stoker {
 
 // Each is a file of stage/. The last four are no stages of a sample's list but stand around it:
 // AugmentSpec reads these.
-#define STOKER_STAGES                                                                             \
-  kRandomResizedCrop, kResizeCenterCrop, kResize, kResizeKeepRatio, kCenterCrop, kCornerCrop,     \
-      kRandomCrop, kRandomSizeCrop, kTrimBorder, kPad, kRandomShortestSize, kRandomResize,        \
-      kScaleJitter, kFixedSizeCrop, kLetterbox, kPadToSize, kRandomZoomOut, kRandomIouCrop,       \
-      kClampBoxes, kSanitizeBoxes, kMosaic, kMixup, kCopyPaste, kFlip, kVerticalFlip, kRotate,    \
-      kAffine, kPerspective, kColorJitter, kRandomPhotometricDistort, kRandomHsv, kGrayscale,     \
-      kInvert, kPosterize, kSolarize, kEqualize, kAutocontrast, kSharpness, kGaussianBlur,        \
-      kPillowBlur, kRandomApply, kRandomChoice, kRandomOrder, kRandomAugment, kTrivialAugment,    \
-      kAutoAugment, kAugMix, kTimmAutoAugment, kCutout, kRandomErasing, kOperation, kMix, kViews, \
-      kFiveCrop, kTenCrop
+#define STOKER_STAGES                                                                          \
+  kRandomResizedCrop, kResizeCenterCrop, kResize, kResizeKeepRatio, kResizeCover, kCenterCrop, \
+      kCornerCrop, kRandomCrop, kRandomSizeCrop, kTrimBorder, kPad, kRandomShortestSize,       \
+      kRandomResize, kScaleJitter, kFixedSizeCrop, kLetterbox, kPadToSize, kRandomZoomOut,     \
+      kRandomIouCrop, kClampBoxes, kSanitizeBoxes, kMosaic, kMixup, kCopyPaste, kFlip,         \
+      kVerticalFlip, kRotate, kAffine, kPerspective, kColorJitter, kRandomPhotometricDistort,  \
+      kRandomHsv, kGrayscale, kInvert, kPosterize, kSolarize, kEqualize, kAutocontrast,        \
+      kSharpness, kGaussianBlur, kPillowBlur, kRandomApply, kRandomChoice, kRandomOrder,       \
+      kRandomAugment, kTrivialAugment, kAutoAugment, kAugMix, kTimmAutoAugment, kCutout,       \
+      kRandomErasing, kOperation, kMix, kViews, kFiveCrop, kTenCrop
 extern const StageType STOKER_STAGES;
 
 // The words of corner_crop, in five_crop's order.

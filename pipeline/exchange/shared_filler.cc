@@ -189,7 +189,8 @@ bool SharedFiller::take(RowWorker& worker, Slab& slab, const RowRange& range, ui
   const std::span<std::byte> rows = message(worker, range.rows);
   if (!rows_.read(block_of(range), word, rows)) return false;
   const Slab made = slab_at(rows.data(), message_layout(batch_, range.rows));
-  filler_.take(slab, range.first_row, range.rows, made, {});
+  filler_.take(slab, filler_.position(range.step, range.device), range.first_row, range.rows, made,
+               {});
   if (ahead_ && ahead_->was_taken(block_of(range))) {
     for (int row = 0; row < range.rows; ++row) {
       filler_.reader().skip(made.ids[row]);
@@ -225,7 +226,8 @@ bool SharedFiller::give(RowWorker& worker, Slab& slab, const RowRange& range, ui
     rows_.release(block, word);
     throw;
   }
-  filler_.take(slab, range.first_row, range.rows, made, bad);
+  filler_.take(slab, filler_.position(range.step, range.device), range.first_row, range.rows, made,
+               bad);
   return true;
 }
 

@@ -273,12 +273,13 @@ struct FeedGraph::Impl final : RowExchange::Feed {
   void store(const RowRange& range, const Slab& made,
              const std::vector<BadSample>& bad) noexcept override {
     Filling& slab = filling[range.device][range.step % depth];
+    const BatchPosition position = filler.position(range.step, range.device);
     try {
-      filler.take(*slab.slab, range.first_row, range.rows, made, bad);
+      filler.take(*slab.slab, position, range.first_row, range.rows, made, bad);
     } catch (...) {
       stop(std::current_exception());
     }
-    take_off(slab, filler.position(range.step, range.device), range.rows);
+    take_off(slab, position, range.rows);
   }
   void fail(std::exception_ptr error) noexcept override { stop(std::move(error)); }
   double local_rows_per_s() const override {

@@ -20,6 +20,11 @@ enum OrderDraw : uint32_t {
   kPoolShuffle,              // of (seed, epoch, pool): the order in a pool of blocks,
   kPoolShuffleFactor,        // by the two numbers of a PermutationKey
   kRingCut,                  // of (seed, epoch, -1): where the first block begins
+  kStepShape,                // of (seed, epoch, step / hold): the size of a step
+  kBucketShuffle,            // of (seed, epoch, bucket): the order of its samples,
+  kBucketShuffleFactor,      // by the two numbers of a PermutationKey
+  kStepShuffle,              // of (seed, epoch, -1): the order of the steps of all buckets,
+  kStepShuffleFactor,        // by the two numbers of a PermutationKey
 };
 
 // Throws std::invalid_argument, with the first one and its number, for a weight that is negative or

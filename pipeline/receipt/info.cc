@@ -28,6 +28,8 @@ ReceiptInfo receipt_info(const Loader& loader, const Source& source, const Augme
       {"exif", options.feed.decode.exif == ExifPolicy::ignore ? "ignore" : "apply"},
       {"max_pixels", std::to_string(options.feed.decode.max_pixels)},
   };
+  if (options.buckets) info.policies.emplace_back("buckets", options.buckets->describe());
+  if (options.shapes) info.policies.emplace_back("sizes", options.shapes->describe());
   if (!source.targets().empty()) {
     info.policies.emplace_back("targets", hex64(source.targets_digest()));
   }

@@ -105,6 +105,7 @@ CombinedRow::CombinedRow(const Source& source, const AugmentSpec& augment,
                          const DecodeOptions& decode, const AnnotationOptions& annotations)
     : source_(source),
       augment_(augment),
+      output_(augment.output),
       info_(source.annotations()),
       max_pixels_(decode.max_pixels),
       ignore_label_(annotations.ignore_label),
@@ -133,6 +134,7 @@ void CombinedRow::plan(const Key& key, const RowNote& note) {
 DecodeStatus CombinedRow::draw_again(Augmenter& augmenter, const Key& key, const SampleBytes& own,
                                      const RowNote& note) {
   plan(key, note);
+  output_ = note.size == Size{} ? augment_.output : note.size;
   reader_ = nullptr;
   replaced_ = note.replaced;
   return draw(augmenter, key, own);
@@ -141,6 +143,7 @@ DecodeStatus CombinedRow::draw_again(Augmenter& augmenter, const Key& key, const
 DecodeStatus CombinedRow::make(Augmenter& augmenter, SampleReader& reader, const Key& key,
                                const SampleBytes& own, MutableImageView out, RowNote& note) {
   plan(key, note);
+  output_ = {out.width, out.height};
   reader_ = &reader;
   replaced_ = 0;
   for (;;) {
@@ -178,10 +181,10 @@ DecodeStatus CombinedRow::draw(Augmenter& augmenter, const Key& key, const Sampl
     finished_.push_back(&picture);
   }
   const Size size = row().draws.size();
-  if (size == augment_.output) return {};
+  if (size == output_) return {};
   return broken_picture(DecodeCode::unsupported, "augment: the last image has " +
                                                      sides_in_words(size) + " pixels, the rows " +
-                                                     sides_in_words(augment_.output));
+                                                     sides_in_words(output_));
 }
 
 DecodeStatus CombinedRow::read_sample(Picture& picture) {
@@ -230,7 +233,7 @@ std::string CombinedRow::read_annotations(Size size, Picture& picture) {
 DecodeStatus CombinedRow::draw_stages(int64_t epoch, Size size, Picture& picture) {
   Draws& draws = picture.draws;
   draws.carry(&picture.annotations, info_.keypoints);
-  draws.begin(size, augment_.output, picture.plan.seed, epoch, picture.plan.id);
+  draws.begin(size, output_, picture.plan.seed, epoch, picture.plan.id);
   const StageList* const own = picture.plan.stages;
   for (const Stage& stage : own ? own->stages() : levels_[picture.plan.level].stages.stages) {
     stage.draw(draws);

@@ -104,6 +104,7 @@ class CombinedRow {
 
   const Source& source_;
   const AugmentSpec& augment_;
+  Size output_;  // of the row
   const AnnotationInfo info_;
   const int64_t max_pixels_;
   const int32_t ignore_label_;

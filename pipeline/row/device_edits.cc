@@ -18,7 +18,10 @@ DeviceEdits device_edits(const AugmentSpec& augment, const std::vector<Device*>&
                          const LoaderOptions& options) {
   const bool hidden = std::none_of(devices.begin(), devices.end(),
                                    [](const Device* device) { return device->host_accessible(); });
-  if (!hidden || augment.views() > 1 || options.format || options.digests) return {};
+  const bool has_one_size = !options.shapes && !options.buckets;
+  if (!hidden || !has_one_size || augment.views() > 1 || options.format || options.digests) {
+    return {};
+  }
   return {.erases = last_erasing(augment.stages) != nullptr, .mixes = augment.mix.on()};
 }
 

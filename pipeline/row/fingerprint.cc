@@ -3,6 +3,7 @@
 #include <string>
 
 #include "pipeline/files/digest.h"
+#include "pipeline/row/loader_options.h"
 #include "stoker/version.h"
 
 namespace stoker {
@@ -21,6 +22,18 @@ std::string annotations_text(const Source& source, const LoaderOptions& options)
          std::to_string(with.ignore_label) + (with.packed ? " packed" : "");
 }
 
+std::string order_text(const LoaderOptions& options) {
+  if (options.order) return options.order->describe();
+  const std::string shuffle = options.shuffle ? "shuffled" : "as they lie";
+  return options.buckets ? options.buckets->describe() + " " + shuffle : shuffle;
+}
+
+// The size of the rows is in here or, where it changes, in the text of the shapes.
+std::string augment_text(const AugmentSpec& augment, const LoaderOptions& options) {
+  const AugmentSpec first = row_specs(augment, options).front();
+  return first.describe() + (options.shapes ? "; " + options.shapes->describe() : "");
+}
+
 }  // namespace
 
 uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
@@ -29,15 +42,17 @@ uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
   const std::string targets =
       source.targets().empty() ? "" : "; targets " + hex64(source.targets_digest());
   const std::string annotations = annotations_text(source, options);
-  // Only a mix per batch depends on which samples share a batch.
-  const std::string batch = augment.mix.on() && augment.mix.per_batch
+  // A mix per batch depends on which samples share a batch, and so does the size of a step.
+  const bool mixes_batch = augment.mix.on() && augment.mix.per_batch;
+  const std::string batch = mixes_batch || options.buckets || options.shapes
                                 ? "; global batch " + std::to_string(global_batch)
                                 : "";
   return text_digest("stoker pixels 2; labels " + hex64(source.labels_digest()) + targets +
                      annotations + "; samples " + std::to_string(source.size()) + "; augment " +
-                     augment.describe() + "; seed " + std::to_string(options.seed) +
-                     (options.order ? "; order " + options.order->describe()
-                                    : "; shuffle " + std::to_string(options.shuffle)) +
+                     augment_text(augment, options) + "; seed " + std::to_string(options.seed) +
+                     (options.order || options.buckets
+                          ? "; order " + order_text(options)
+                          : "; shuffle " + std::to_string(options.shuffle)) +
                      "; last batch " + std::to_string(static_cast<int>(options.last_batch)) +
                      "; pixels " + std::to_string(static_cast<int>(decode.pixels)) + "; exif " +
                      std::to_string(static_cast<int>(decode.exif)) + "; max_pixels " +
@@ -72,11 +87,9 @@ std::string rows_facts(const Source& source, const AugmentSpec& augment,
   add("digest of the names", hex64(source.fingerprint()));
   if (!source.targets().empty()) add("digest of the targets", hex64(source.targets_digest()));
   if (source.annotations().any()) add("annotations", annotations_text(source, options));
-  add("augment", augment.describe());
+  add("augment", augment_text(augment, options));
   add("seed", std::to_string(options.seed));
-  add("order", options.order     ? options.order->describe()
-               : options.shuffle ? "shuffled"
-                                 : "as they lie");
+  add("order", order_text(options));
   number("last_batch", static_cast<int>(options.last_batch));
   number("batch_size", options.batch_size);
   number("parts", options.parts);
@@ -84,8 +97,10 @@ std::string rows_facts(const Source& source, const AugmentSpec& augment,
   number("world", options.world);
   number("number of devices", devices);
   number("first_epoch_offset", options.first_epoch_offset);
+  std::string taken;
+  for (const int64_t samples : grid.taken) taken += ", " + std::to_string(samples);
   add("grid", std::to_string(grid.epoch) + ", " + std::to_string(grid.step) + ", " +
-                  std::to_string(grid.position));
+                  std::to_string(grid.position) + taken);
   number("pixels", static_cast<int>(decode.pixels));
   number("exif", static_cast<int>(decode.exif));
   number("max_pixels", decode.max_pixels);

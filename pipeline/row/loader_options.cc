@@ -122,16 +122,31 @@ std::vector<TargetColumn> batch_columns(const Source& source, const AugmentSpec&
   return columns;
 }
 
+std::vector<AugmentSpec> row_specs(const AugmentSpec& augment, const LoaderOptions& options) {
+  std::vector<Size> sizes = {augment.output};
+  if (options.shapes) sizes = options.shapes->sizes();
+  if (options.buckets) sizes = options.buckets->sizes();
+  std::vector<AugmentSpec> specs;
+  for (const Size size : sizes) specs.push_back(augment.with_output(size));
+  return specs;
+}
+
 BatchLayout batch_layout(const Source& source, const AugmentSpec& augment,
                          const LoaderOptions& options, const DeviceEdits& edits) {
-  BatchShape shape{.rows = options.batch_size,
-                   .height = augment.output.height,
-                   .width = augment.output.width,
-                   .note_bytes_per_row = sizeof(RowNote),
-                   .edits = edits.any()};
+  BatchShape shape{
+      .rows = options.batch_size, .note_bytes_per_row = sizeof(RowNote), .edits = edits.any()};
   if (options.format) shape.value_bytes = static_cast<int>(value_bytes(options.format->type));
-  for (const TargetColumn& column : batch_columns(source, augment, options)) {
-    shape.target_bytes.push_back(column.bytes());
+  for (const AugmentSpec& spec : row_specs(augment, options)) {
+    const Size size = spec.output;
+    if (int64_t{size.width} * size.height > int64_t{shape.width} * shape.height) {
+      shape.width = size.width;
+      shape.height = size.height;
+    }
+    const std::vector<TargetColumn> columns = batch_columns(source, spec, options);
+    shape.target_bytes.resize(columns.size());
+    for (size_t i = 0; i < columns.size(); ++i) {
+      shape.target_bytes[i] = std::max(shape.target_bytes[i], columns[i].bytes());
+    }
   }
   return BatchLayout(shape);
 }
@@ -144,7 +159,9 @@ SamplerOptions sampler_options(const Source& source, const LoaderOptions& option
           .shuffle = options.shuffle,
           .last_batch = options.last_batch,
           .grid = options.grid,
-          .order = options.order};
+          .order = options.order,
+          .buckets = options.buckets,
+          .shapes = options.shapes};
 }
 
 void check_loader(const Source& source, const AugmentSpec& augment,
@@ -158,9 +175,14 @@ void check_loader(const Source& source, const AugmentSpec& augment,
   check_options(options, static_cast<int64_t>(devices.size()));
   check_share(options);
   const bool raw = source.encoding() != SampleEncoding::image_file;
-  augment.validate_for(raw ? std::optional(source.raw_size()) : std::nullopt);
   if (augment.mix.on()) check_mix(source, options);
-  check_annotations(source.annotations(), options.annotations, augment);
+  require_option(!(options.shapes || options.buckets) || !options.feed.cache, "cache",
+                 ": rows of changing sizes are not made of pictures that are kept");
+  for (const AugmentSpec& spec : row_specs(augment, options)) {
+    spec.validate_for(raw ? std::optional(source.raw_size()) : std::nullopt);
+    check_annotations(source.annotations(), options.annotations, spec);
+    check_targets(batch_columns(source, spec, options));
+  }
   if (augment.combines()) {
     require_option(source.annotations().any(), "augment",
                    ": '" + augment.stages.describe() +
@@ -173,7 +195,6 @@ void check_loader(const Source& source, const AugmentSpec& augment,
   const bool wide = options.format && options.format->type == PixelType::fp32;
   require_option(augment.views() == 1 || !options.format || wide, "format",
                  ": views are uint8 or float32 on a host device");
-  check_targets(batch_columns(source, augment, options));
   const Sampler refuses(sampler_options(source, options, static_cast<int>(devices.size())));
 }
 

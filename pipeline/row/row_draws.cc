@@ -7,11 +7,11 @@ void draw_row(const AugmentSpec& spec, uint64_t seed, int64_t epoch, const RowNo
               Draws& draws, int view) {
   if (note.pixels_of < 0 || spec.combines()) {
     const Size source = note.pixels_of < 0 ? Size{1, 1} : note.source;
-    draws.begin(source, spec.output, seed, epoch, note.pixels_of);
+    draws.begin(source, note.size == Size{} ? spec.output : note.size, seed, epoch, note.pixels_of);
     return;
   }
   draw_augmentation(spec, note.source, repeat_seed(seed, note.repeat_index), epoch, note.pixels_of,
-                    draws, view);
+                    draws, view, note.size);
 }
 
 ReadStatus read_row_annotations(const Source& source, const RowNote& note, Annotations& out) {

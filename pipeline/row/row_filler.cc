@@ -1,5 +1,6 @@
 #include "pipeline/row/row_filler.h"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 
@@ -44,23 +45,54 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       encoding_(source.encoding()),
       sampler_(sampler_options(source, options, devices)),
       quarantine_(quarantine),
-      reader_(source, worker_augment_, options),
-      annotations_(source.annotations(), options.annotations, augment.output,
-                   options.feed.decode.max_pixels),
-      writer_(source, augment, options, annotations_),
-      maker_(source, augment, options, edits, reader_, writer_, annotations_, sampler_),
-      faults_(source, options.seed, maker_, quarantine) {}
+      reader_(source, worker_augment_, options) {
+  for (const AugmentSpec& spec : row_specs(augment, options)) {
+    rows_.push_back(std::make_unique<const Rows>(*this, spec, options, edits));
+  }
+}
+
+RowFiller::Rows::Rows(RowFiller& filler, const AugmentSpec& augment, const LoaderOptions& options,
+                      const DeviceEdits& edits)
+    : size(augment.output),
+      annotations(filler.source_.annotations(), options.annotations, augment.output,
+                  options.feed.decode.max_pixels),
+      writer(filler.source_, augment, options, annotations),
+      maker(filler.source_, augment, options, edits, filler.reader_, writer, annotations,
+            filler.sampler_),
+      faults(filler.source_, options.seed, maker, filler.quarantine_) {}
+
+int64_t RowFiller::full_rows() const {
+  int64_t count = 0;
+  for (const auto& rows : rows_) count += rows->annotations.full_rows();
+  return count;
+}
+
+int64_t RowFiller::objects_left_out() const {
+  int64_t count = 0;
+  for (const auto& rows : rows_) count += rows->annotations.objects_left_out();
+  return count;
+}
+
+size_t RowFiller::row_bytes() const {
+  size_t most = 0;
+  for (const auto& rows : rows_) most = std::max(most, rows->writer.row_bytes());
+  return most;
+}
 
 BatchPosition RowFiller::position(Step batch, int device) const {
   const int64_t steps = sampler_.steps_per_epoch();
   const Step step = batch / parts_;
   const auto part = static_cast<int>(batch % parts_);
-  return {step,
-          step / steps + first_epoch_offset_,
-          step % steps,
-          device,
-          part * all_replicas_ + first_replica_ + device,
-          batch};
+  BatchPosition position{.step = step,
+                         .epoch = step / steps + first_epoch_offset_,
+                         .step_in_epoch = step % steps,
+                         .device = device,
+                         .replica = part * all_replicas_ + first_replica_ + device,
+                         .batch = batch};
+  if (rows_.size() > 1) {
+    position.shape = sampler_.shape(sampler_.key(position.epoch), position.step_in_epoch);
+  }
+  return position;
 }
 
 void RowFiller::plan(Slab& slab, const BatchPosition& position, int first, int count) const {
@@ -70,7 +102,8 @@ void RowFiller::plan(Slab& slab, const BatchPosition& position, int first, int c
         sampler_.row(epoch, position.step_in_epoch, position.replica, position.first_row + row);
     slab.ids[row] = sampled.id;
     slab.weights[row] = sampled.weight;
-    new (&note_of(slab, row)) RowNote{.repeat_index = sampled.repeat_index};
+    new (&note_of(slab, row))
+        RowNote{.size = rows_at(position).size, .repeat_index = sampled.repeat_index};
     if (augment_.combines()) note_of(slab, row).partners = partners(epoch, position, row);
   }
 }
@@ -78,8 +111,8 @@ void RowFiller::plan(Slab& slab, const BatchPosition& position, int first, int c
 std::array<SampleId, kMaxPictures - 1> RowFiller::partners(const EpochKey& epoch,
                                                            const BatchPosition& position,
                                                            int row) const {
-  const int64_t place = sampler_.position(position.epoch, position.step_in_epoch, position.replica,
-                                          position.first_row + row);
+  const int64_t place =
+      sampler_.position(epoch, position.step_in_epoch, position.replica, position.first_row + row);
   return draw_partners(augment_.stages, sampler_.order(), epoch, place);
 }
 
@@ -151,18 +184,19 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPosition& pos
 
 void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& position, int row,
                          const SampleBytes& given, std::span<const uint8_t> next) {
+  const auto& [size, annotations, writer, maker, faults] = rows_at(position);
   const SampleId id = slab.ids[row];
   const bool traced = tracer_ && encoding_ == SampleEncoding::image_file;
   const int64_t begin_ns = traced ? steady_now_ns() : 0;
   const int64_t begin_cpu_ns = traced ? thread_cpu_ns() : 0;
-  writer_.begin(worker, slab, row);
+  writer.begin(worker, slab, row);
   RowNote& note = note_of(slab, row);  // planned: it has the repeat index
   note.pixels_of = id;
   DecodedRows& cache = reader_.decoded_rows();
   const bool is_kept = given.stamp_to_keep.is_known();
   if (is_kept) worker.augmenter.keep_decoded(cache.form());
   const bool is_part = given.is_decoded() || given.is_in_pieces();
-  const bool is_made = is_part && maker_.make_of_part(worker, given, position.epoch, id, note);
+  const bool is_made = is_part && maker.make_of_part(worker, given, position.epoch, id, note);
   std::optional<WholeSample> whole;  // a raw row should not pay for it
   if (is_part && !is_made) {
     whole.emplace().bytes.seek_index = given.seek_index;
@@ -173,7 +207,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
   source_.read_targets(id, read.ok ? sample.bytes : std::span<const uint8_t>{}, worker.targets);
   slab.labels[row] = worker.targets.label;
   const DecodeStatus decoded = read.ok && !is_made
-                                   ? maker_.make(worker, sample, position.epoch, id, note, next)
+                                   ? maker.make(worker, sample, position.epoch, id, note, next)
                                    : DecodeStatus{};
   cache.count(is_made && given.is_decoded());
   if (is_kept) {
@@ -184,18 +218,18 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
     note.bad = true;
     note.code = decoded.code;
     // A padding row repeats a sample that has its own row in this epoch, where it is reported.
-    if (slab.weights[row] > 0) faults_.report(worker, position, row, id, read, decoded);
+    if (slab.weights[row] > 0) faults.report(worker, position, row, id, read, decoded);
     slab.weights[row] = 0;
-    faults_.substitute(worker, position.epoch, id, note);
+    faults.substitute(worker, position.epoch, id, note);
   }
   note.counts = slab.weights[row] > 0;
-  if (maker_.has_edits()) maker_.note_erasing(worker, slab, position.epoch, row);
+  if (maker.has_edits()) maker.note_erasing(worker, slab, position.epoch, row);
   if (rows_together() == 1) {
-    writer_.finish(worker, slab, row);
+    writer.finish(worker, slab, row);
   } else if (row % 2 == 1) {
-    maker_.mix(worker, slab, position, row - 1);
-    writer_.finish(worker, slab, row - 1);
-    writer_.finish(worker, slab, row);
+    maker.mix(worker, slab, position, row - 1);
+    writer.finish(worker, slab, row - 1);
+    writer.finish(worker, slab, row);
   }
   if (traced) trace_row(worker, position, id, begin_ns, begin_cpu_ns);
 }
@@ -227,20 +261,24 @@ int64_t RowFiller::worker_file_bytes() const {
   return rows_together() * (int64_t{kKeptFileBytes} + reader_.seek_indexes().largest_index_bytes());
 }
 
-void RowFiller::take(Slab& slab, int first, int count, const Slab& made,
-                     const std::vector<BadSample>& bad) {
-  writer_.take(slab, first, count, made);
+void RowFiller::take(Slab& slab, const BatchPosition& position, int first, int count,
+                     const Slab& made, const std::vector<BadSample>& bad) {
+  rows_at(position).writer.take(slab, first, count, made);
   for (const BadSample& each : bad) quarantine_.report(each);
 }
 
 void RowFiller::finish(Slab& slab, const BatchPosition& position) const {
-  annotations_.pack(slab, source_.targets().size(), sampler_.options().rows);
+  const Rows& rows = rows_at(position);
+  rows.annotations.pack(slab, source_.targets().size(), sampler_.options().rows);
   int valid = 0;
   for (int row = 0; row < sampler_.options().rows; ++row) valid += slab.weights[row] > 0;
   *slab.header = {.step = position.step,
                   .epoch = position.epoch,
                   .step_in_epoch = position.step_in_epoch,
                   .valid = valid,
+                  .height = rows.size.height,
+                  .width = rows.size.width,
+                  .shape = position.shape,
                   .ready_ns = steady_now_ns()};
 }
 

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -51,13 +52,16 @@ class RowFiller {
   Tracer* tracer() const { return tracer_; }  // or null
   SampleReader& reader() { return reader_; }
   const SampleReader& reader() const { return reader_; }
-  const AnnotationColumns& annotations() const { return annotations_; }
+  const AnnotationColumns& annotations() const { return rows_[0]->annotations; }
+  // As AnnotationColumns has them, of rows of all shapes.
+  int64_t full_rows() const;
+  int64_t objects_left_out() const;
   // `batch`: counted over all epochs, steps * parts + part.
   BatchPosition position(Step batch, int device) const;
   // The samples whose pictures go into a row beside its own; -1: no more.
   std::array<SampleId, kMaxPictures - 1> partners(const EpochKey& epoch,
                                                   const BatchPosition& position, int row) const;
-  size_t row_bytes() const { return writer_.row_bytes(); }  // u8 pixels of one row, all views
+  size_t row_bytes() const;  // u8 pixels of one row of the largest shape, all views
 
   // Writes the id, the weight and the repeat index of rows [first, first + count) into the slab.
   void plan(Slab& slab, const BatchPosition& position, int first, int count) const;
@@ -72,8 +76,9 @@ class RowFiller {
                   int count);
   // Takes rows that another filler with the same arguments made, as u8 pixels: row i of `made`
   // becomes row first + i. `bad`: the bad samples among them.
-  void take(Slab& slab, int first, int count, const Slab& made, const std::vector<BadSample>& bad);
-  int rows_together() const { return writer_.rows_together(); }  // rows are a multiple of this
+  void take(Slab& slab, const BatchPosition& position, int first, int count, const Slab& made,
+            const std::vector<BadSample>& bad);
+  int rows_together() const { return rows_[0]->writer.rows_together(); }  // rows are a multiple
   int64_t worker_file_bytes() const;  // upper bound of the buffers of a worker that reads files
   // Fills the header. Call it after the last row and before the commit.
   void finish(Slab& slab, const BatchPosition& position) const;
@@ -81,6 +86,19 @@ class RowFiller {
   StageStats& decode_stats() { return decode_stats_; }  // items: rows filled
 
  private:
+  // Whatever depends on the size of a step's rows.
+  struct Rows {
+    Rows(RowFiller& filler, const AugmentSpec& augment, const LoaderOptions& options,
+         const DeviceEdits& edits);
+    const Size size;
+    const AnnotationColumns annotations;
+    const RowWriter writer;
+    const RowMaker maker;
+    const RowFaults faults;
+  };
+  const Rows& rows_at(const BatchPosition& position) const {
+    return *rows_[static_cast<size_t>(position.shape)];
+  }
   void fill_raw(RowWorker& worker, Slab& slab, const BatchPosition& position, int first, int count);
   // `next`: the bytes of the row that will be filled after this one, if they are in memory.
   void fill_row(RowWorker& worker, Slab& slab, const BatchPosition& position, int row,
@@ -101,10 +119,7 @@ class RowFiller {
   const Sampler sampler_;
   Quarantine& quarantine_;
   SampleReader reader_;
-  const AnnotationColumns annotations_;
-  const RowWriter writer_;
-  const RowMaker maker_;
-  const RowFaults faults_;
+  std::vector<std::unique_ptr<const Rows>> rows_;  // one for each shape of steps; constant
   StageStats decode_stats_;
 };
 

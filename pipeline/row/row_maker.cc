@@ -115,8 +115,8 @@ void RowMaker::note_erasing(RowWorker& worker, Slab& slab, int64_t epoch, int ro
 // A bad sample is not mixed into anything, and nothing into its substitute, whose row does not
 // count.
 void RowMaker::mix(RowWorker& worker, Slab& slab, const BatchPosition& position, int first) const {
-  const bool paired = sampler_.paired(position.epoch, position.step_in_epoch, position.replica,
-                                      position.first_row + first) &&
+  const bool paired = sampler_.paired(sampler_.key(position.epoch), position.step_in_epoch,
+                                      position.replica, position.first_row + first) &&
                       !note_of(slab, first).bad && !note_of(slab, first + 1).bad;
   MixRow rows[2];
   for (const int i : {0, 1}) {

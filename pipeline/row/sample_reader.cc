@@ -1,5 +1,6 @@
 #include "pipeline/row/sample_reader.h"
 
+#include "pipeline/row/loader_options.h"
 #include "pipeline/row/row_worker.h"
 #include "pipeline/seek_index/sample_pieces.h"
 
@@ -8,7 +9,7 @@ namespace stoker {
 SampleReader::SampleReader(const Source& source, const AugmentSpec& augment,
                            const LoaderOptions& options)
     : source_(source),
-      augment_(augment),
+      specs_(row_specs(augment, options)),
       exif_(options.feed.decode.exif),
       seed_(options.seed),
       tracer_(options.tracer),
@@ -72,14 +73,15 @@ bool SampleReader::read_pieces(const Slab& slab, const BatchPosition& position, 
   out.seek_index = stored.index;
   SamplePieces pieces;
   // A row of several samples is drawn with all of them at hand.
-  if (augment_.combines() || !pieces.open(stored, exif_)) return false;
+  const AugmentSpec& augment = specs_[static_cast<size_t>(position.shape)];
+  if (augment.combines() || !pieces.open(stored, exif_)) return false;
   const uint64_t seed = repeat_seed(seed_, note_of(slab, row).repeat_index);
   if (source_.annotations().objects) {
     if (!source_.read_annotations(id, {}, buffer.annotations).ok) return false;
     buffer.draws.carry(&buffer.annotations, 0);
   }
   const Box needed =
-      needed_box(augment_, pieces.image_size(), seed, position.epoch, id, buffer.draws);
+      needed_box(augment, pieces.image_size(), seed, position.epoch, id, buffer.draws);
   if (!pieces.find(needed)) return false;
   const bool is_read = pieces.read(source_, id, may_wait, buffer.file, out.pieces);
   out.stamp_is_old = !is_read && may_wait == MayWait::yes;

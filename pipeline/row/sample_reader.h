@@ -44,6 +44,7 @@ struct BatchPosition {
   int replica = 0;    // as the sampler counts them: part by part, over all processes
   Step batch = 0;     // over all epochs: step * parts + part, by which slabs are counted
   int first_row = 0;  // of the batch, in row 0 of the slab: not 0 where a slab is a part of a batch
+  int shape = 0;      // of the step: an index in row_specs()
 };
 
 // The bytes of a sample, or those that its row shows, and the result of reading them.
@@ -94,7 +95,7 @@ class SampleReader {
   void end_read(Span& span, SpanKind kind, const SampleBytes& sample, StageStats& stats);
 
   const Source& source_;
-  const AugmentSpec augment_;
+  const std::vector<AugmentSpec> specs_;  // of each shape
   const ExifPolicy exif_;
   const uint64_t seed_;
   Tracer* const tracer_;

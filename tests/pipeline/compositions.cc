@@ -16,6 +16,7 @@
 #include "pipeline/source/forwarding_source.h"
 #include "pipeline/source/growing_source.h"
 #include "pipeline/source/look_ahead.h"
+#include "pipeline/source/picture_sizes.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/target_source.h"
 #include "tests/pipeline/loader_support.h"
@@ -285,6 +286,19 @@ const std::vector<Way>& ways() {
          options.order = blend_order(
              {.sizes = {2, source.size() - 2}, .schedule = {{0, {1, 3}}}, .length = source.size()});
        }},
+      {"aspect buckets",
+       [=](const Source& source, LoaderOptions& options, AugmentSpec& augment) {
+         options.buckets = std::make_shared<const AspectBuckets>(
+             picture_sizes(source), BucketOptions{.sizes = {{12, 8}, {8, 12}}});
+         options.last_batch = LastBatch::merge;
+         set(augment, "resize_cover | random_crop");
+       }},
+      {"sizes of steps, mixed",
+       [=](const Source&, LoaderOptions& options, AugmentSpec& augment) {
+         options.shapes = std::make_shared<const ShapeSchedule>(
+             std::vector<ShapePiece>{{0, {{8, 8}, {12, 10}}}});
+         set(augment, "resize | mix(mixup=1)");
+       }},
       {"mixed", [=](const Source&, LoaderOptions&,
                     AugmentSpec& augment) { set(augment, "resize | mix(mixup=1)"); }},
       {"views",
@@ -478,7 +492,7 @@ void expect_fed(const Composition& made) {
   size_t row = 0;
   Delivered batch;
   while (feed.next(0, batch, [&](const DeviceBatch& leased) {
-    const BatchShape& shape = leased.shape();
+    const BatchShape shape = leased.shape();
     const auto pixels = size_t{3} * shape.height * shape.width;
     for (int i = 0; i < leased.header().valid; ++i, ++row) {
       const ModelSample& sample = model.samples[row];

@@ -107,7 +107,7 @@ struct SeenRow {
 
 std::vector<SeenRow> seen_rows(const DeviceBatch& batch, bool mixes) {
   batch.synchronize();  // a fake device's memory can be read
-  const BatchShape& shape = batch.shape();
+  const BatchShape shape = batch.shape();
   const size_t bytes = size_t{3} * shape.width * shape.height;
   std::vector<SeenRow> rows;
   for (int row = 0; row < shape.rows; ++row) {

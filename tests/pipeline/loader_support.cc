@@ -138,7 +138,8 @@ bool Feed::next(int device, Delivered& result,
   const BatchHeader& header = batch.header();
   result = {header.step, header.epoch, header.step_in_epoch, header.valid, {}};
   const int rows = batch.shape().rows;
-  const size_t bytes = size_t{3} * batch.shape().height * batch.shape().width;
+  const BatchShape shape = batch.shape();
+  const size_t bytes = size_t{3} * shape.height * shape.width;
   for (int row = 0; row < rows; ++row) {
     const RowNote& note = row_notes(batch)[row];
     result.rows.push_back({.id = batch.ids()[row],
@@ -176,7 +177,7 @@ std::vector<std::byte> batch_bytes(const DeviceBatch& batch, size_t columns) {
     const auto* first = static_cast<const std::byte*>(from);
     bytes.insert(bytes.end(), first, first + count);
   };
-  const BatchShape& shape = batch.shape();
+  const BatchShape shape = batch.shape();
   const auto rows = static_cast<size_t>(shape.rows);
   add(batch.images(), rows * BatchLayout(shape).image_bytes());
   add(batch.labels(), rows * sizeof(int32_t));

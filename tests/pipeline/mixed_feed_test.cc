@@ -36,7 +36,7 @@ std::vector<std::vector<MixedRow>> mixed_rows(Feed& feed, int devices = 1) {
       Delivered batch;
       const auto look = [&](const DeviceBatch& leased) {
         epochs.resize(std::max(epochs.size(), static_cast<size_t>(leased.header().epoch) + 1));
-        const BatchShape& shape = leased.shape();
+        const BatchShape shape = leased.shape();
         const size_t bytes = size_t{3} * shape.width * shape.height;
         const bool mixes = !feed.loader().targets().empty();
         for (int row = 0; row < shape.rows; ++row) {

@@ -204,8 +204,8 @@ TEST(Sampler, RefusesAGridThatNoBatchLeaves) {
     refused({2, 0, 16}, policy);
   }
   SamplerOptions options = make(41, 8, 1).options();
-  options.grid = continue_at(Sampler(options), 2, 12).grid;
-  EXPECT_EQ(options.grid, (EpochGrid{2, 2, 12}));
+  options.grid = continue_at(Sampler(options), 2, {12}).grid;
+  EXPECT_EQ(options.grid, (EpochGrid{2, 2, 12, {}}));
   EXPECT_NO_THROW(Sampler{options});
 }
 
@@ -221,8 +221,9 @@ TEST(Sampler, AnEpochGoesOnWithBatchesOfAnotherSize) {
         for (int64_t step = 0; step < first.steps_per_epoch(); ++step) {
           SCOPED_TRACE(std::to_string(before) + " -> " + std::to_string(after) + " after step " +
                        std::to_string(step));
-          const int64_t position = first.first_position(2, step);
-          const Continuation next = continue_at(second, 2, position);
+          const std::vector<int64_t> taken = first.taken(2, step);
+          const int64_t position = taken[0];
+          const Continuation next = continue_at(second, 2, taken);
           SamplerOptions options = second.options();
           options.grid = next.grid;
           const Sampler going_on(options);

@@ -217,11 +217,12 @@ void TrainSetup::go_on_with_another_batch() {
                                             models.front().checkpoint, state.next_step));
   }
   const int64_t epoch = state.next_step / before.steps_per_epoch();
-  const int64_t position = before.first_position(epoch, state.next_step % before.steps_per_epoch());
+  const std::vector<int64_t> taken =
+      before.taken(epoch, state.next_step % before.steps_per_epoch());
   sampler.rows = recipe.batch;
   sampler.grid = {};
   const Sampler now(sampler);
-  const Continuation next = continue_at(now, epoch, position);
+  const Continuation next = continue_at(now, epoch, taken);
   // A run that ends inside an epoch may have come to its end.
   state.next_step = std::min(next.step, steps_of(recipe.epochs, now.steps_per_epoch()));
   state.grid = next.grid;
@@ -233,7 +234,7 @@ void TrainSetup::go_on_with_another_batch() {
       "goes on at sample {} of epoch {} with a global batch of {}, before it was {}: learning rate "
       "{:g} -> {:g}; the steps of one batch are not those of the other, so what the run wrote "
       "about its samples lies in {}",
-      position, epoch, recipe.batch, progress.batch, rate(progress.batch), rate(recipe.batch),
+      taken.front(), epoch, recipe.batch, progress.batch, rate(progress.batch), rate(recipe.batch),
       aside_folder(options.out, progress.step)));
 }
 
