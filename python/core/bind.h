@@ -9,6 +9,7 @@
 
 #include "pipeline/sample_order.h"
 #include "pipeline/source.h"
+#include "pipeline/step_shapes.h"
 
 namespace stoker::python {
 
@@ -26,6 +27,11 @@ inline SharedSource shared(std::shared_ptr<const Source> source) {
 // and no Python object.
 struct BoundOrder {
   SharedOrder order;
+};
+
+// The buckets of a source, also by value.
+struct BoundBuckets {
+  SharedBuckets buckets;
 };
 
 void bind_accelerator(nanobind::module_& module);

@@ -3,6 +3,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include "pipeline/cache/decoded_cache.h"
 #include "pipeline/loader_types.h"
@@ -22,7 +23,8 @@ void bind_enums(nb::module_& module) {
   nb::enum_<LastBatch>(module, "LastBatch")
       .value("pad", LastBatch::pad)
       .value("drop", LastBatch::drop)
-      .value("wrap", LastBatch::wrap);
+      .value("wrap", LastBatch::wrap)
+      .value("merge", LastBatch::merge);
   nb::enum_<OnBadSample>(module, "OnBadSample")
       .value("substitute", OnBadSample::substitute)
       .value("fail", OnBadSample::fail);
@@ -87,6 +89,22 @@ void bind_annotation_options(nb::module_& module) {
 
 void set_order(LoaderOptions& options, const BoundOrder& bound) { options.order = bound.order; }
 
+void set_buckets(LoaderOptions& options, const BoundBuckets& bound) {
+  options.buckets = bound.buckets;
+}
+
+// Pieces: (first epoch, sizes).
+void set_step_sizes(LoaderOptions& options,
+                    const std::vector<std::tuple<int64_t, std::vector<SizeTuple>>>& pieces,
+                    int64_t hold) {
+  std::vector<ShapePiece> all;
+  for (const auto& [first_epoch, sizes] : pieces) {
+    ShapePiece& piece = all.emplace_back(ShapePiece{first_epoch, {}});
+    for (const auto& [height, width] : sizes) piece.sizes.push_back({width, height});
+  }
+  options.shapes = std::make_shared<const ShapeSchedule>(std::move(all), hold);
+}
+
 }  // namespace
 
 void bind_options(nb::module_& module) {
@@ -122,6 +140,8 @@ void bind_options(nb::module_& module) {
       .def_rw("seed", &LoaderOptions::seed)
       .def_rw("shuffle", &LoaderOptions::shuffle)
       .def("set_order", set_order, nb::arg("order"))
+      .def("set_buckets", set_buckets, nb::arg("buckets"))
+      .def("set_step_sizes", set_step_sizes, nb::arg("pieces"), nb::arg("hold"))
       .def_rw("last_batch", &LoaderOptions::last_batch)
       .def_rw("rank", &LoaderOptions::rank)
       .def_rw("world", &LoaderOptions::world)

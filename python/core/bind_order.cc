@@ -1,13 +1,17 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <stdexcept>
 #include <unordered_map>
 
 #include "pipeline/files/digest.h"
+#include "pipeline/loader_types.h"
 #include "pipeline/order/id_list.h"
+#include "pipeline/source/picture_sizes.h"
 #include "python/core/bind.h"
+#include "python/core/python_lock.h"
 #include "python/core/source_sample.h"
 
 namespace stoker::python {
@@ -81,6 +85,38 @@ BoundOrder blend(std::vector<int64_t> sizes, const std::vector<int64_t>& first_p
   return {blend_order(options)};
 }
 
+std::vector<SizeTuple> bucket_sizes(int64_t area, int step, double max_ratio) {
+  std::vector<SizeTuple> sizes;
+  for (const Size size : aspect_sizes(area, step, max_ratio)) {
+    sizes.emplace_back(size.height, size.width);
+  }
+  return sizes;
+}
+
+// Reads the sizes of the source's pictures.
+BoundBuckets make_buckets(const SharedSource& source, const std::vector<SizeTuple>& sizes,
+                          bool enlarge, int multiple_of, const LoaderOptions& loader) {
+  BucketOptions options{.enlarge = enlarge, .multiple_of = multiple_of};
+  for (const auto& [height, width] : sizes) options.sizes.push_back({width, height});
+  const std::vector<Size> pictures = run_interruptible([&](const std::atomic<bool>& stop) {
+    return picture_sizes(*source, {.decode = loader.feed.decode,
+                                   .workers = loader.feed.workers,
+                                   .go_on = [&](int64_t, int64_t) { return !stop; }});
+  });
+  const Unlocked unlocked;
+  return {std::make_shared<const AspectBuckets>(pictures, options)};
+}
+
+// For each bucket: its size, its samples, and the share that is cropped away.
+std::vector<std::tuple<SizeTuple, int64_t, double>> list_buckets(const BoundBuckets& bound) {
+  std::vector<std::tuple<SizeTuple, int64_t, double>> all;
+  for (const AspectBuckets::Bucket& bucket : bound.buckets->buckets()) {
+    all.emplace_back(SizeTuple{bucket.size.height, bucket.size.width}, bucket.samples,
+                     bucket.cropped);
+  }
+  return all;
+}
+
 }  // namespace
 
 void bind_order(nb::module_& module) {
@@ -88,6 +124,15 @@ void bind_order(nb::module_& module) {
       .def_prop_ro("samples", [](const BoundOrder& bound) { return bound.order->samples(); })
       .def_prop_ro("length", [](const BoundOrder& bound) { return bound.order->length(); })
       .def("describe", [](const BoundOrder& bound) { return bound.order->describe(); });
+  nb::class_<BoundBuckets>(module, "AspectBuckets")
+      .def("buckets", list_buckets)
+      .def_prop_ro("samples", [](const BoundBuckets& bound) { return bound.buckets->samples(); })
+      .def_prop_ro("left_out", [](const BoundBuckets& bound) { return bound.buckets->left_out(); })
+      .def_prop_ro("first_left_out",
+                   [](const BoundBuckets& bound) { return bound.buckets->first_left_out(); });
+  module.def("aspect_sizes", bucket_sizes, "area"_a, "step"_a, "max_ratio"_a);
+  module.def("aspect_buckets", make_buckets, "source"_a, "sizes"_a, "enlarge"_a, "multiple_of"_a,
+             "options"_a);
   module.def("weighted_order", weigh, "weights"_a, "length"_a, "replacement"_a);
   module.def(
       "class_balanced_order",

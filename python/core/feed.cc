@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "pipeline/row/loader_options.h"
 #include "python/core/lease.h"
 #include "python/core/python_lock.h"
 #include "python/core/read_stop.h"
@@ -56,9 +57,14 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
     where_ = {static_cast<int32_t>(DlDeviceType::cuda), device_->cuda_ordinal()};
   }
   const ImageFormat& format = options_.format;
-  images_bytes_ = size_t{3} * static_cast<size_t>(augment.output.height) *
-                  static_cast<size_t>(augment.output.width) *
-                  static_cast<size_t>(loader.batch_size) *
+  specs_ = row_specs(augment, loader);
+  Size largest;
+  for (const AugmentSpec& spec : specs_) {
+    const Size size = spec.output;
+    if (int64_t{size.width} * size.height > int64_t{largest.width} * largest.height) largest = size;
+  }
+  images_bytes_ = size_t{3} * static_cast<size_t>(largest.height) *
+                  static_cast<size_t>(largest.width) * static_cast<size_t>(loader.batch_size) *
                   (format.type ? value_bytes(*format.type) : 1);
   loader.slots = on_host() ? 0 : loader.leases;
   compute_ = device_->make_stream();
@@ -73,14 +79,13 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
   } catch (const std::bad_alloc&) {
     throw OutOfMemory("ring_depth=" + std::to_string(loader.ring_depth) +
                           " batches of batch_size=" + std::to_string(loader.batch_size) +
-                          " samples of " + std::to_string(augment.output.height) + " x " +
-                          std::to_string(augment.output.width) + " pixels",
+                          " samples of " + std::to_string(largest.height) + " x " +
+                          std::to_string(largest.width) + " pixels",
                       images_bytes_ * static_cast<size_t>(loader.ring_depth));
   }
   end_step_ = loader_->end_step();
   steps_per_epoch_ = loader_->steps_per_epoch();
   max_leases_ = loader_->max_leases(0);
-  columns_ = loader_->targets();
   for (int i = 0; i < max_leases_; ++i) {
     ready_.push_back(device_->make_event());
     if (normalisers_.empty()) continue;
@@ -95,14 +100,17 @@ void Feed::make_normalisers(int rows) {
   const ImageFormat& format = options_.format;
   output_offsets_ = {0};
   for (int number = 0; number < augment_->views(); ++number) {
-    const Size size = augment_->view(number).output;
-    normalisers_.emplace_back(*device_, NormaliseOptions{.height = size.height,
-                                                         .width = size.width,
-                                                         .type = *format.type,
-                                                         .order = format.order,
-                                                         .mean = format.mean,
-                                                         .stddev = format.stddev});
-    const size_t bytes = normalisers_.back().row_bytes() * static_cast<size_t>(rows);
+    size_t bytes = 0;
+    for (const AugmentSpec& spec : specs_) {
+      const Size size = spec.view(number).output;
+      normalisers_.emplace_back(*device_, NormaliseOptions{.height = size.height,
+                                                           .width = size.width,
+                                                           .type = *format.type,
+                                                           .order = format.order,
+                                                           .mean = format.mean,
+                                                           .stddev = format.stddev});
+      bytes = std::max(bytes, normalisers_.back().row_bytes() * static_cast<size_t>(rows));
+    }
     const size_t aligned =
         (bytes + BatchLayout::kAlignment - 1) / BatchLayout::kAlignment * BatchLayout::kAlignment;
     output_offsets_.push_back(output_offsets_.back() + aligned);

@@ -148,8 +148,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   int64_t steps_per_epoch_ = 0;
   int max_leases_ = 0;
   size_t images_bytes_ = 0;
-  std::vector<TargetColumn> columns_{};  // Loader::targets(): those of the views are the last
   const std::shared_ptr<const AugmentSpec> augment_;
+  std::vector<AugmentSpec> specs_{};  // of each shape of batches
   const uint64_t seed_;
   const DecodeOptions decode_;
   DeviceEdits edits_;
@@ -163,7 +163,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   // As large as the images; null without Options::poison.
   std::unique_ptr<Memory> poison_ GUARDED_BY(running_mutex_);
   std::unique_ptr<Stream> compute_ GUARDED_BY(stream_mutex_);
-  // On a GPU, if images are not uint8: one for each view, or none.
+  // On a GPU, if images are not uint8: one for each shape of each view, or none.
   std::vector<Normaliser> normalisers_;
   std::vector<size_t> output_offsets_;  // of the views in an output; behind them its size
   // Output of normalisers_, one per lease: the views one after the other.

@@ -128,18 +128,21 @@ Batch Feed::lend(DeviceBatch leased) {
   const Step step = leased.header().step;
   const int64_t rows = leased.shape().rows;
   next_step_ = step + 1;
+  const AugmentSpec& spec = specs_[static_cast<size_t>(leased.header().shape)];
+  // Those of the views are the last.
+  const std::vector<TargetColumn>& columns = running().targets(leased.header().shape);
   Batch batch{.header = leased.header(),
-              .images = as_images(normalised(0, leased.images(), leased), augment_->output, rows),
+              .images = as_images(normalised(0, leased.images(), leased), spec.output, rows),
               .labels = column_of(leased.labels(), kInt32, where_, rows),
               .weights = column_of(leased.weights(), kFloat32, where_, rows),
               .ids = copy_of(column_of(leased.ids(), kInt64, {}, rows))};
-  const auto views = static_cast<size_t>(augment_->views() - 1), targets = columns_.size() - views;
+  const auto views = static_cast<size_t>(augment_->views() - 1), targets = columns.size() - views;
   for (size_t i = 0; i < targets; ++i) {
-    const TargetColumn& column = columns_[i];
+    const TargetColumn& column = columns[i];
     batch.targets.push_back({column.name, target_array(column, leased.target(i), where_, {rows})});
   }
   for (size_t i = 0; i < views; ++i) {
-    const Size size = augment_->view(static_cast<int>(i) + 1).output;
+    const Size size = spec.view(static_cast<int>(i) + 1).output;
     const void* const pixels = leased.target(targets + i);
     batch.views.push_back(as_images(normalised(i + 1, pixels, leased), size, rows));
   }
@@ -197,8 +200,9 @@ Array Feed::as_images(const void* data, Size size, int64_t rows) const {
 const void* Feed::normalised(size_t view, const void* pixels, const DeviceBatch& batch) {
   if (normalisers_.empty()) return pixels;
   std::byte* const output = outputs_[slot_of(batch.header().step)]->data() + output_offsets_[view];
-  normalisers_[view].run(*compute_, static_cast<const uint8_t*>(pixels), output,
-                         batch.shape().rows);
+  const size_t number = view * specs_.size() + static_cast<size_t>(batch.header().shape);
+  normalisers_[number].run(*compute_, static_cast<const uint8_t*>(pixels), output,
+                           batch.shape().rows);
   return output;
 }
 

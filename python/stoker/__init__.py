@@ -42,6 +42,7 @@ from stoker._sources import (
     tar,
     tfrecord,
 )
+from stoker._step_sizes import Bucket, Buckets, StepSizes, buckets, step_sizes
 from stoker._store import Store
 from stoker._targets import with_targets
 from stoker._views import concat, random_split, subset, with_labels
@@ -66,6 +67,8 @@ __all__ = [
     "BadSample",
     "Batch",
     "Blend",
+    "Bucket",
+    "Buckets",
     "DecodeError",
     "DecodedCache",
     "Emulation",
@@ -76,6 +79,7 @@ __all__ = [
     "Sample",
     "SeekIndex",
     "Source",
+    "StepSizes",
     "Store",
     "StoreError",
     "Watch",
@@ -83,6 +87,7 @@ __all__ = [
     "augment",
     "blend",
     "block_shuffled",
+    "buckets",
     "cifar",
     "class_balanced",
     "color_jitter",
@@ -111,6 +116,7 @@ __all__ = [
     "repeated",
     "resize",
     "resize_center_crop",
+    "step_sizes",
     "subset",
     "synthetic",
     "tar",

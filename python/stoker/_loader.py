@@ -34,6 +34,15 @@ from stoker._prepared_feed import PreparedFeed
 from stoker._recipe import readers_of
 from stoker._remote import Form, RunningWorkers, Workers, job_of
 from stoker._shown import loader_html
+from stoker._step_sizes import (
+    Bucket,
+    Buckets,
+    StepSizes,
+    as_buckets,
+    bind_buckets,
+    buckets_in,
+    set_step_sizes,
+)
 from stoker.augment import Augment, make_spec
 
 # The type that a loop gets. Its default, which type checkers know, needs no typing_extensions.
@@ -63,9 +72,13 @@ class Loader(Generic[Item]):
         source: stoker.folder(), open(), subset(), ...; or several in a stoker.blend().
         batch_size: rows of every batch, including the last one.
         size: pixels, an int or (height, width); default: the size that `augment` ends with, else
-            raw sources' own size, else 224.
+            raw sources' own size, else 224. Or stoker.step_sizes(), where it changes from step to
+            step.
+        buckets: stoker.buckets(), or a list of (height, width): aspect buckets. Every batch has the
+            size of one of them, the same on all ranks; leave size= out.
         augment: stages of stoker.augment, joined by `|`, or their text; default: resize and centre
-            crop (raw sources: as they are).
+            crop (raw sources: as they are). Stages without a size make rows of the step's size;
+            with buckets the default is resize_cover() | center_crop().
         seed, shuffle: the order of an epoch depends only on (seed, epoch, number of samples).
             Without a seed each Loader draws one (`loader.seed`), which is part of its state_dict();
             several ranks that shuffle must get a seed, the same for all. shuffle is True unless it
@@ -74,7 +87,9 @@ class Loader(Generic[Item]):
             block_shuffled() say which samples an epoch takes, in which order. A sample that comes
             again in an epoch gets other crops.
         last_batch: 'pad' repeats rows with weight 0, so that every sample counts once; 'drop'
-            leaves the rest out; 'wrap' fills up with the epoch's first samples, weight 1.
+            leaves the rest out; 'wrap' fills up with the epoch's first samples, weight 1. With
+            buckets each of them has a last batch, and 'merge' puts what would be left of them into
+            batches of neighbours' shapes, at the end of the epoch.
         rank, world: this process's part of each epoch; default: torch.distributed's, if the program
             has initialised it, else 0 of 1. Every rank makes the same number of steps.
         epochs: the number of epochs until the feed ends, may be a fraction; default: endless.
@@ -150,7 +165,8 @@ class Loader(Generic[Item]):
         source: _core.Source | Blend,
         *,
         batch_size: int = 256,
-        size: int | tuple[int, int] | None = None,
+        size: int | tuple[int, int] | StepSizes | None = None,
+        buckets: Buckets | Sequence[int | tuple[int, int]] | None = None,
         augment: Augment | str | None = None,
         device: object = "cpu",
         dtype: str = "uint8",
@@ -223,17 +239,22 @@ class Loader(Generic[Item]):
         )
         options = make_options()
         options.annotations = _annotation_options(source, annotations)
+        shapes = _shapes_of(size, buckets, order)
         rows = options.batch_size * options.world
         first = None
+        self._buckets: _core.AspectBuckets | None = None
         if source.is_growing:
             others = remote is not None or share is not None or cache is not None
-            first = first_of(source, rows, _why_all(options, order, others, on_batch))
+            first = first_of(source, rows, _why_all(options, order, others, buckets, on_batch))
         if first is None:
             length = len(source)
             if order is not None:
                 bound = order.bind(source, options)
                 options.set_order(bound)
                 length = bound.length
+            if isinstance(shapes, Buckets):
+                self._buckets = bind_buckets(shapes, source, options)
+                options.set_buckets(self._buckets)
             if last_batch == "drop" and length < rows:
                 ranks = f" on each of {options.world} ranks" if options.world > 1 else ""
                 raise ValueError(
@@ -245,6 +266,12 @@ class Loader(Generic[Item]):
         self._options = options
         self._device = name
         self._is_seeded = not isinstance(seed, DrawnSeed)
+        if isinstance(shapes, StepSizes):
+            set_step_sizes(options, shapes)
+            size = shapes.largest
+        elif isinstance(shapes, Buckets):
+            size = shapes.sizes[0]
+            augment = "resize_cover | center_crop" if augment is None else augment
         spec = make_spec(augment, size, source.raw_size)
         unmoved = _core.unmoved_targets(source if first is None else first, spec)
         if unmoved:
@@ -267,7 +294,7 @@ class Loader(Generic[Item]):
             )
         else:
             self._feed = _feed_of(
-                _maker(source, spec, form, self._remote, self._order),
+                _maker(source, spec, form, self._remote, self._order, shapes),
                 options,
                 lambda taken: Batch(taken, source, metadata),
                 on_batch,
@@ -321,6 +348,11 @@ class Loader(Generic[Item]):
     def batch_size(self) -> int:
         """Rows of every batch."""
         return self._options.batch_size
+
+    @property
+    def buckets(self) -> list[Bucket]:
+        """The samples of each bucket; without buckets= none."""
+        return [] if self._buckets is None else buckets_in(self._buckets)
 
     @property
     def views(self) -> int:
@@ -489,11 +521,13 @@ def _maker(
     form: tuple[str, _core.ImageFormat, bool, bool],
     workers: RunningWorkers | None,
     order: _Kept,
+    shapes: Buckets | StepSizes | None,
 ) -> Callable[[_core.LoaderOptions], _core.Feed]:
     def make(options: _core.LoaderOptions) -> _core.Feed:
         feed = _core.Feed.make(source, spec, options, *form)
         if workers is not None:
-            workers.serve(feed, job_of(feed, Form(spec.text, spec.size, order.value), options))
+            work = Form(spec.text, spec.size, order.value, shapes)
+            workers.serve(feed, job_of(feed, work, options))
         return feed
 
     return make
@@ -512,11 +546,17 @@ def _feed_of(
 
 
 def _why_all(
-    options: _core.LoaderOptions, order: Order | None, others: bool, on_batch: object
+    options: _core.LoaderOptions,
+    order: Order | None,
+    others: bool,
+    buckets: object,
+    on_batch: object,
 ) -> str:
     """Returns why a feed needs the number of samples before its first batch; '': it does not."""
     if order is not None or options.shuffle:
         return "its order depends on their number; with shuffle=False a Loader begins at once"
+    if buckets is not None:
+        return "buckets= need the sizes of all pictures"
     if 0 <= options.epochs < 1:
         return f"epochs={options.epochs} end at a share of them"
     if others:
@@ -538,6 +578,23 @@ def _annotation_options(
             "stoker.open(objects=) and stoker.with_annotations()"
         )
     return (annotations or Annotations()).core(source)
+
+
+def _shapes_of(
+    size: object, buckets: Buckets | Sequence[int | tuple[int, int]] | None, order: Order | None
+) -> Buckets | StepSizes | None:
+    """ValueError: arguments that do not go together."""
+    if buckets is None:
+        return size if isinstance(size, StepSizes) else None
+    if size is not None:
+        raise ValueError(
+            f"size is {size!r}, but buckets= say which sizes rows have: leave size out"
+        )
+    if order is not None:
+        raise ValueError(
+            f"order is {order!r}, but buckets= say which samples a batch has: leave order= out"
+        )
+    return as_buckets(buckets)
 
 
 def _source_and_order(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from stoker import _core
 from stoker._orders import Order
 from stoker._recipe import readers_of
+from stoker._step_sizes import Buckets, StepSizes, set_step_sizes
 
 Range = tuple[int, int, int, int]  # step, device, first row, rows
 
@@ -21,6 +22,7 @@ class Form(NamedTuple):
     stages: str
     size: tuple[int, int]
     order: Order | None
+    shapes: Buckets | StepSizes | None
 
 
 class Job(NamedTuple):
@@ -108,6 +110,10 @@ class Filler:
         options.feed.decode = decode
         if job.form.order is not None:
             options.set_order(job.form.order.bind(self._source, options))
+        if isinstance(job.form.shapes, Buckets):
+            options.set_buckets(job.form.shapes.bind(self._source, options))
+        elif job.form.shapes is not None:
+            set_step_sizes(options, job.form.shapes)
         spec = _core.AugmentSpec(job.form.stages, job.form.size)
         made = _core.RemoteFiller(self._source, spec, options, job.edits, self._threads)
         if made.fingerprint != job.fingerprint:
