@@ -15,6 +15,7 @@
 #include "tools/data/annotation_painter.h"
 #include "tools/data/contact_sheet.h"
 #include "tools/option/augment_choice.h"
+#include "tools/option/bucket_choice.h"
 #include "tools/option/feed_options.h"
 
 namespace stoker {
@@ -38,6 +39,7 @@ struct PeekOptions {
   uint64_t seed = 0;
   bool no_shuffle = false;
   bool explain = false;
+  BucketChoice buckets;
 };
 
 // Draws the whole source image into at most `side` x `side` pixels.
@@ -164,12 +166,13 @@ std::string describe_mix(const Source& source, const RowMix& mix) {
                      describe_label(source, source.label(mix.partner)));
 }
 
-void draw_tile(const SheetPlan& plan, const Source& source,
+// `tile`: its number on the sheet.
+void draw_tile(const SheetPlan& plan, int tile, const Source& source,
                const std::vector<TargetColumn>& columns, const DeviceBatch& batch, int row,
                const Draws& draws, SourcePainter& painter, ContactSheet& sheet) {
-  const int x = kGap + row % plan.columns * plan.tile_width();
-  const int y = kGap + row / plan.columns * plan.tile_height();
-  const BatchShape& shape = batch.shape();
+  const int x = kGap + tile % plan.columns * plan.tile_width();
+  const int y = kGap + tile / plan.columns * plan.tile_height();
+  const BatchShape shape = batch.shape();
   const size_t image_bytes = static_cast<size_t>(shape.height) * shape.width * 3;
   sheet.draw_image(
       {batch.images() + row * image_bytes, shape.width, shape.height, ptrdiff_t{3} * shape.width},
@@ -203,6 +206,7 @@ void add_peek_options(CLI::App& app, PeekOptions& options) {
   app.add_option("--seed", options.seed, "Seed of the order and the augmentation");
   app.add_flag("--no-shuffle", options.no_shuffle, "Take samples in the order of their ids");
   add_augment_choice(app, options.augment);
+  add_bucket_choice(app, options.buckets);
   add_explain_option(app, options.explain);
   add_decode_options(app, options.data);
 }
@@ -218,30 +222,44 @@ int run_peek(int argc, char** argv) {
       "image, in which the crop is framed. Below stand the label, whether the sample is flipped, "
       "the\n"
       "crop in source pixels, what else was done to it, and the file. --objects are drawn on what\n"
-      "the model sees.",
+      "the model sees. With --buckets each line of the sheet is a step, in the size of its bucket.",
       "  stoker peek --data data/imagenette -o sheet.png\n"
       "  stoker peek --data data/cifar --model airnet --epoch 1 --count 60 --columns 10 -o s.png\n"
       "  stoker peek --data data/imagenette --augment \"random_resized_crop | random_augment\" -o "
       "a.png\n"
       "  stoker peek --data data/imagenette --view eval --split test -o eval.png\n"
+      "  stoker peek --data \"laion-{000..127}.tar\" --buckets 512 -o b.png\n"
       "  stoker peek --data coco/train2017 --objects instances_train2017.json --augment "
       "\"letterbox((640, "
       "640))\" -o s.png\n");
   add_peek_options(*app, options);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
+  check_bucket_choice(*app, options.buckets);
   const auto source = open_data(options.data, parse_split(options.data.split));
+  SharedBuckets buckets;
+  if (options.buckets.is_wanted()) {
+    buckets = options.buckets.of(*source, options.data.decode());
+    if (!options.augment.augment) options.augment.augment = kBucketStages;
+  }
   const AugmentSpec augment = options.augment.spec(*source);
+  // Has room for rows of every size.
+  Size panel = buckets ? buckets->sizes().front() : augment.output;
+  for (const Size size : buckets ? buckets->sizes() : std::vector<Size>{}) {
+    panel = {std::max(panel.width, size.width), std::max(panel.height, size.height)};
+  }
   if (options.explain) {
     print_explanation(augment);
     return kExitOk;
   }
   const auto count = static_cast<int>(std::min<int64_t>(options.count, source->size()));
   options.count = count;
-  const SheetPlan plan = plan_sheet(options, augment.output);
+  const SheetPlan plan = plan_sheet(options, panel);
   LoaderOptions loader_options;
+  loader_options.buckets = buckets;
+  const int shown = buckets ? plan.columns : count;  // of each step
   // Rows are mixed in pairs: the last one's partner is not shown.
-  loader_options.batch_size = augment.mix.on() ? count + count % 2 : count;
+  loader_options.batch_size = augment.mix.on() ? shown + shown % 2 : shown;
   loader_options.seed = options.seed;
   loader_options.shuffle = !options.no_shuffle;
   loader_options.first_epoch_offset = options.epoch;
@@ -253,25 +271,30 @@ int run_peek(int argc, char** argv) {
   const auto device = make_host_device();
   const auto stream = device->make_stream();
   Loader loader(*source, augment, {device.get()}, loader_options);
-  const DeviceBatch batch = loader.next(0, *stream);
-  batch.synchronize();
 
   ContactSheet sheet(plan.size(), kGround);
   SourcePainter painter(*source, options.data.decode());
   Draws draws;
   Annotations annotations;
-  for (int row = 0; row < count; ++row) {
-    const RowNote& note = row_notes(batch)[row];
-    if (source->annotations().objects) {
-      read_row_annotations(*source, note, annotations);
-      draws.carry(&annotations, 0);
+  for (int first = 0; first < count; first += shown) {
+    const DeviceBatch batch = loader.next(0, *stream);
+    if (!batch) break;
+    batch.synchronize();
+    const std::vector<TargetColumn>& columns = loader.targets(batch.header().shape);
+    for (int row = 0; row < std::min(shown, count - first); ++row) {
+      const RowNote& note = row_notes(batch)[row];
+      if (source->annotations().objects) {
+        read_row_annotations(*source, note, annotations);
+        draws.carry(&annotations, 0);
+      }
+      draw_row(augment, options.seed, batch.header().epoch, note, draws);
+      draw_tile(plan, first + row, *source, columns, batch, row, draws, painter, sheet);
     }
-    draw_row(augment, options.seed, batch.header().epoch, note, draws);
-    draw_tile(plan, *source, loader.targets(), batch, row, draws, painter, sheet);
   }
   write_png(options.out, sheet.view());
-  fmt::print("{} pictures of {} x {} on a sheet of {} x {}: {}\n", count, augment.output.width,
-             augment.output.height, sheet.size().width, sheet.size().height, options.out);
+  fmt::print("{} pictures of {}{} x {} on a sheet of {} x {}: {}\n", count,
+             buckets ? "at most " : "", panel.width, panel.height, sheet.size().width,
+             sheet.size().height, options.out);
   return kExitOk;
 }
 

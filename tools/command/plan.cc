@@ -16,6 +16,7 @@
 #include "tools/command/bench_options.h"
 #include "tools/command/command.h"
 #include "tools/machine/machine.h"
+#include "tools/option/bucket_choice.h"
 #include "tools/option/train_options.h"
 #include "train/model/models.h"
 
@@ -163,11 +164,13 @@ nlohmann::ordered_json read_feed(const std::string& path) {
 }
 
 // Measures the cost of an image here and now, with all cores.
-nlohmann::ordered_json measure_feed(const BenchDataOptions& data, int batch, int repeats,
+// `row`: its size; {}: that of the augmentation.
+nlohmann::ordered_json measure_feed(const BenchDataOptions& data, Size row, int batch, int repeats,
                                     const nlohmann::ordered_json& machine) {
   const BenchData feed(data);
   FeedBenchOptions options;
   options.augment = data.augment.spec(feed.source());
+  if (row != Size{}) options.augment = options.augment.with_output(row);
   options.decode = data.data.decode();
   options.io_threads = data.data.io_threads;
   options.workers = {usable_cores()};
@@ -190,6 +193,35 @@ nlohmann::ordered_json results_of(const MachinePlan& plan, const FeedCost& cost)
           {"bus_bytes_per_second_per_gpu", plan.bus_bytes_per_second},
           {"storage_bytes_per_second", plan.storage_bytes_per_second},
           {"memory_bytes_per_second", plan.memory_bytes_per_second}};
+}
+
+// Shows what a data set has in each bucket.
+void add_bucket_table(const AspectBuckets& buckets, Report& report) {
+  Table table;
+  table.title = "Aspect buckets";
+  table.columns = {"width x height", "samples", "share", "cropped away"};
+  auto listed = nlohmann::ordered_json::array();
+  double cropped = 0;
+  for (const AspectBuckets::Bucket& bucket : buckets.buckets()) {
+    const double share =
+        static_cast<double>(bucket.samples) / static_cast<double>(buckets.samples());
+    cropped += share * bucket.cropped;
+    table.rows.push_back({fmt::format("{} x {}", bucket.size.width, bucket.size.height),
+                          fmt::format("{}", bucket.samples), fmt::format("{:.1f}%", 100 * share),
+                          fmt::format("{:.1f}%", 100 * bucket.cropped)});
+    listed.push_back({{"size", {bucket.size.width, bucket.size.height}},
+                      {"samples", bucket.samples},
+                      {"share", share},
+                      {"cropped", bucket.cropped}});
+  }
+  report.tables.push_back(std::move(table));
+  report.results["buckets"] = listed;
+  report.results["cropped"] = cropped;
+  report.results["left_out"] = buckets.left_out();
+  report.notes.push_back(fmt::format(
+      "The buckets crop {:.1f}% of the pictures away; {} of {} pictures are left out{}.",
+      100 * cropped, buckets.left_out(), buckets.pictures(),
+      buckets.left_out() > 0 ? ", because they are smaller than every bucket" : ""));
 }
 
 // Refuses the options of the measurement, because with --feed nothing is measured.
@@ -215,6 +247,7 @@ int run_plan(int argc, char** argv) {
   LinkOptions links;
   NodeDemand nodes;
   std::string feed_file;
+  BucketChoice bucket_choice;
   int repeats = 7;
   auto app = make_parser(
       "plan",
@@ -231,6 +264,7 @@ int run_plan(int argc, char** argv) {
       "is cut on the host or on GPUs, with the bytes over each link and the largest batch.",
       "  stoker plan --gpus 8 --rate 3000 --size 224 --data data/imagenette\n"
       "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json\n"
+      "  stoker plan --gpus 8 --rate 300 --data \"laion-{000..127}.tar\" --buckets 1024\n"
       "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json --cores 64 --node-cores 32\n"
       "  stoker plan --machine 8xh100 --rate 3000 --model resnet50 --feed results/feed.json\n"
       "  stoker plan --machine 7gforce --rate 119.8 --batch 32 --model resnet50 --feed "
@@ -256,12 +290,14 @@ int run_plan(int argc, char** argv) {
                   "feed.json to take the costs from (default: they are measured)");
   add_repeats_option(*app, repeats, "the measurement");
   add_bench_data_options(*app, data);
+  add_bucket_choice(*app, bucket_choice);
   add_link_options(*app, links);
   add_node_options(*app, nodes);
   BenchOutput output(*app);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   if (!feed_file.empty()) refuse_measuring(*app);
   check_link_options(*app, links);
+  check_bucket_choice(*app, bucket_choice);
   std::optional<LinkMachine> machine;
   if (!links.machine.empty()) {
     machine = machine_option(links.machine);
@@ -269,8 +305,16 @@ int run_plan(int argc, char** argv) {
   }
 
   output.begin("stoker plan", argc, argv);
+  SharedBuckets buckets;
+  Size row;
+  if (bucket_choice.is_wanted()) {
+    const BenchData pictures(data);
+    buckets = bucket_choice.of(pictures.source(), data.data.decode());
+    if (!data.augment.augment) data.augment.augment = kBucketStages;
+    row = largest_of(buckets->sizes());
+  }
   const nlohmann::ordered_json feed =
-      feed_file.empty() ? measure_feed(data, demand.batch, repeats, output.machine())
+      feed_file.empty() ? measure_feed(data, row, demand.batch, repeats, output.machine())
                         : read_feed(feed_file);
   const FeedCost cost = feed_cost(feed);
   const MachinePlan plan = plan_machine(cost, demand);
@@ -304,6 +348,7 @@ int run_plan(int argc, char** argv) {
                   significant(gpus_fed, 2)),
       "Many cores cost more per image than few: memory bandwidth and clocks are shared. `stoker "
       "bench feed` shows the efficiency on this machine."};
+  if (buckets) add_bucket_table(*buckets, report);
   if (machine) predict_links(links, *machine, cost, demand, data.augment.model, report);
   return output.finish(std::move(report));
 }

@@ -117,7 +117,7 @@ void tint_mask(const uint8_t* mask, size_t line, SheetColor color, RowPainter& p
 
 void draw_annotations(const AnnotationInfo& info, const std::vector<TargetColumn>& columns,
                       const DeviceBatch& batch, int row, RowPlace place, ContactSheet& sheet) {
-  const BatchShape& shape = batch.shape();
+  const BatchShape shape = batch.shape();
   RowPainter painter(shape, place, sheet);
   const auto of_row = [&](const char* name) { return column_row(columns, batch, name, row); };
   if (const std::byte* labels = of_row("label_image")) {

@@ -61,7 +61,7 @@ nlohmann::ordered_json mix_json(const RowMix& mix) {
 
 void write_batch_files(const std::string& folder, std::span<const TargetColumn> targets,
                        const DeviceBatch& batch) {
-  const BatchShape& shape = batch.shape();
+  const BatchShape shape = batch.shape();
   const std::array<int64_t, 4> images = {shape.rows, shape.height, shape.width,
                                          BatchShape::kChannels};
   const std::array<int64_t, 1> rows = {shape.rows};
