@@ -99,6 +99,26 @@ struct AnnotationOptions {
   bool operator==(const AnnotationOptions&) const = default;
 };
 
+// Which of a sample's texts its row has.
+enum class TextChoice : uint8_t {
+  first,
+  random,  // a function of (seed, epoch, sample), another one in each epoch
+  all,     // each ended by a NUL
+};
+enum class TooLong : uint8_t {
+  fail,  // it is a bad sample
+  cut,   // behind the last whole character (of UTF-8) or number that has place
+};
+
+// How targets that vary (TargetColumn::varies) travel in a batch, on the host: pipeline/row/
+// varying_columns.h says in which form.
+struct VaryingOptions {
+  int max_bytes = 2048;  // of each such column and row
+  TextChoice texts = TextChoice::first;
+  TooLong too_long = TooLong::fail;
+  bool operator==(const VaryingOptions&) const = default;
+};
+
 struct LoaderOptions {
   int batch_size = 256;  // rows per device and batch
   // A step comes in so many batches, one after the other, for a consumer that cannot hold all of
@@ -137,6 +157,7 @@ struct LoaderOptions {
   // over the bus.)
   std::optional<RowFormat> format{};
   AnnotationOptions annotations{};
+  VaryingOptions varying{};
   std::string quarantine_file{};  // a JSONL file to which bad samples are appended; "": none
   // Hash every row's u8 pixels (RowNote::digest). The workers then also do what a GPU would do
   // behind the copy (device_edits.h).

@@ -203,10 +203,13 @@ struct SourceOptions {
   // Which fields are targets, in this order; only shards and lists have them. In a tar shard a
   // field is json:FIELD (in the key's .json), npy or NAME.npy (an array); else a column or a key,
   // as for an image. A target's name is the field (FIELD). Its numbers are one number, a vector or
-  // an array, of the shape that the first sample has. A suffix, ":float32", ":int64", ":int32" or
-  // ":uint8", says the type. Without it, booleans and uint8 of typed formats become uint8, other
-  // integers int64, and other numbers float32, to which they are rounded; in CSV and JSON it is
-  // int64 if the first sample has integers only, else float32.
+  // an array, of the shape that the first sample has. A suffix, ":float32", ":float16",
+  // ":bfloat16", ":int64", ":int32" or ":uint8", says the type. Without it, booleans and uint8 of
+  // typed formats become uint8, other integers int64, and other numbers float32, to which they are
+  // rounded; in CSV and JSON it is int64 if the first sample has integers only, else float32.
+  // With "[]" behind the type each sample has a list of its own length, and with ":text" a text or
+  // several (in a tar shard any extension may have one). A sample without values there is a bad
+  // sample.
   std::vector<std::string> targets_from{};
   // The annotations of the pictures: a JSON file as COCO's, or a folder with a file for each
   // picture (VOC's XML, YOLO's text, label images as PNG). A picture has its annotations by its

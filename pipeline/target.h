@@ -1,5 +1,6 @@
 // The targets of a sample besides its label: columns of numbers with a fixed shape, such as the
-// probabilities of all classes. They stay as they are: boxes do not move with the pixels. Values.
+// probabilities of all classes, and columns that vary, such as captions and tokens. They stay as
+// they are: boxes do not move with the pixels. Values.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +11,21 @@
 
 namespace stoker {
 
-enum class TargetType : uint8_t { uint8, int32, int64, float32 };
+// Texts are UTF-8 and always vary. Their values are bytes: one or several texts, each ended by a
+// NUL.
+enum class TargetType : uint8_t { uint8, int32, int64, float32, float16, bfloat16, text };
 
 struct TargetColumn {
   std::string name;  // unique among the columns of a source
   TargetType type = TargetType::float32;
   std::vector<int64_t> shape{};  // of one sample; empty: a single number
+  // Each sample has a number of values of its own, and there is no shape. In a batch (as opposed to
+  // a source) the shape says for how many values a row has place.
+  bool varies = false;
 
-  int64_t numbers() const;       // in one sample: the product of the shape
+  int64_t numbers() const;       // in one sample: the product of the shape; 0 if it varies
   int bytes() const;             // of one sample
-  std::string describe() const;  // "'tags': float32 (40)"
+  std::string describe() const;  // "'tags': float32 (40)", "'tokens': int32 []", "'caption': text"
   bool operator==(const TargetColumn&) const = default;
 };
 
@@ -34,8 +40,15 @@ void check_targets(std::span<const TargetColumn> columns);
 // The label and targets of one sample. Source::read_targets() fills it.
 struct SampleTargets {
   int32_t label = 0;
-  // Where to write the values of each column: TargetColumn::bytes() bytes, row-major.
+  // Where to write the values of each column: TargetColumn::bytes() bytes, row-major. Those of
+  // columns that vary are not used.
   std::vector<std::byte*> columns{};
+  // The values of each column that varies, as long as the source and the sample's bytes are there;
+  // of others nothing. As many as `columns`.
+  std::vector<std::span<const std::byte>> varying{};
+  // Says what is wrong with the values of columns that vary, which makes it a bad sample; "":
+  // nothing. The caller clears it.
+  std::string problem{};
 };
 
 }  // namespace stoker

@@ -33,6 +33,9 @@ void check_shape(const BatchShape& shape) {
     empty_target = empty_target || bytes < 1;
     target_bytes += static_cast<size_t>(std::max(bytes, 0));
   }
+  for (const size_t column : shape.host_targets) {
+    empty_target = empty_target || column >= shape.target_bytes.size();
+  }
   if (empty_target || shape.rows < 1 || shape.height < 1 || shape.width < 1 ||
       shape.note_bytes_per_row < 0 || shape.value_bytes < 1 || shape.value_bytes > 8) {
     throw std::invalid_argument("BatchLayout: sizes must be positive: " + numbers);
@@ -71,11 +74,21 @@ size_t BatchLayout::weights_offset() const {
   return align(labels_offset() + static_cast<size_t>(shape_.rows) * sizeof(int32_t));
 }
 
+bool BatchLayout::is_on_host(size_t column) const {
+  return std::ranges::binary_search(shape_.host_targets, column);
+}
+
+size_t BatchLayout::target_bytes(size_t column) const {
+  return static_cast<size_t>(shape_.rows) * static_cast<size_t>(shape_.target_bytes[column]);
+}
+
 size_t BatchLayout::target_offset(size_t column) const {
-  size_t offset = align(weights_offset() + static_cast<size_t>(shape_.rows) * sizeof(float));
+  const bool on_host = column < shape_.target_bytes.size() && is_on_host(column);
+  size_t offset =
+      align(on_host ? header_offset() + sizeof(BatchHeader)
+                    : weights_offset() + static_cast<size_t>(shape_.rows) * sizeof(float));
   for (size_t before = 0; before < column; ++before) {
-    offset = align(offset + static_cast<size_t>(shape_.rows) *
-                                static_cast<size_t>(shape_.target_bytes[before]));
+    if (is_on_host(before) == on_host) offset = align(offset + target_bytes(before));
   }
   return offset;
 }
@@ -98,6 +111,10 @@ size_t BatchLayout::header_offset() const {
                static_cast<size_t>(shape_.rows) * static_cast<size_t>(shape_.note_bytes_per_row));
 }
 
-size_t BatchLayout::slab_bytes() const { return align(header_offset() + sizeof(BatchHeader)); }
+size_t BatchLayout::slab_bytes() const {
+  if (shape_.host_targets.empty()) return align(header_offset() + sizeof(BatchHeader));
+  const size_t last = shape_.host_targets.back();
+  return align(target_offset(last) + target_bytes(last));
+}
 
 }  // namespace stoker

@@ -1,7 +1,7 @@
 // The shape of a batch and the offsets of its parts in a slab; slab, slot and model all use these.
 // A slab is one allocation: first the device part (images, labels, weights, targets, edits), which
-// is copied to the device in one piece, then the host part (ids, notes, BatchHeader), which stays
-// on the host.
+// is copied to the device in one piece, then the host part (ids, notes, BatchHeader, and targets
+// that the host reads), which stays on the host.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,9 @@ struct BatchShape {
   static constexpr int kChannels = 3;
   int note_bytes_per_row = 0;  // opaque host-side bytes per row (the pipeline's record of a row)
   int value_bytes = 1;         // per channel of a pixel: 1, or more if rows are converted
-  std::vector<int> target_bytes{};  // per row, of each target column beside the labels
-  bool edits = false;               // whether the device edits the rows (staging/row_edits.h)
+  std::vector<int> target_bytes{};     // per row, of each target column beside the labels
+  std::vector<size_t> host_targets{};  // those of these columns that stay on the host, ascending
+  bool edits = false;                  // whether the device edits the rows (staging/row_edits.h)
   bool operator==(const BatchShape&) const = default;
 };
 
@@ -49,19 +50,23 @@ class BatchLayout {
   // Offsets from the start of a slab (and of a slot), each aligned to kAlignment.
   // The images are (rows, height, width, 3) u8 RGB, or the converted type.
   size_t images_offset() const { return 0; }
-  size_t labels_offset() const;               // (rows) i32
-  size_t weights_offset() const;              // (rows) f32
-  size_t target_offset(size_t column) const;  // (rows, target_bytes[column])
-  size_t edits_offset() const;                // (rows) RowEdit, if the shape has them
-  size_t device_bytes() const;                // all of the above, aligned: one copy
-  size_t ids_offset() const;                  // (rows) i64; the host part begins here
-  size_t notes_offset() const;                // (rows, note_bytes_per_row) bytes
-  size_t header_offset() const;               // one BatchHeader
-  size_t slab_bytes() const;                  // the whole slab
+  size_t labels_offset() const;   // (rows) i32
+  size_t weights_offset() const;  // (rows) f32
+  // (rows, target_bytes[column]); in the host part if the column is one of host_targets
+  size_t target_offset(size_t column) const;
+  bool is_on_host(size_t column) const;
+  size_t edits_offset() const;   // (rows) RowEdit, if the shape has them
+  size_t device_bytes() const;   // all of the above, aligned: one copy
+  size_t ids_offset() const;     // (rows) i64; the host part begins here
+  size_t notes_offset() const;   // (rows, note_bytes_per_row) bytes
+  size_t header_offset() const;  // one BatchHeader; the host's targets follow it
+  size_t slab_bytes() const;     // the whole slab
 
   static constexpr size_t kAlignment = 256;
 
  private:
+  size_t target_bytes(size_t column) const;  // of all rows
+
   BatchShape shape_;
 };
 

@@ -43,7 +43,8 @@ const float* DeviceBatch::weights() const {
 }
 
 const std::byte* DeviceBatch::target(size_t column) const {
-  return slot_->device_part + layout().target_offset(column);
+  const size_t offset = layout().target_offset(column);
+  return layout().is_on_host(column) ? host_part(offset) : slot_->device_part + offset;
 }
 
 const SampleId* DeviceBatch::ids() const {

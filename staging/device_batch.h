@@ -28,7 +28,8 @@ class DeviceBatch {
   const uint8_t* images() const;
   const int32_t* labels() const;  // device, (rows)
   const float* weights() const;   // device, (rows); 0: does not count
-  // On the device, (rows, shape().target_bytes[column]) of a column of Source::targets().
+  // (rows, shape().target_bytes[column]) of a column of Loader::targets(); on the device, but on
+  // the host if it is one of shape().host_targets.
   const std::byte* target(size_t column) const;
   const SampleId* ids() const;     // host, (rows)
   const std::byte* notes() const;  // host, (rows, note_bytes_per_row)

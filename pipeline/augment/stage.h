@@ -149,6 +149,8 @@ class Stage {
   int partners_of(uint64_t seed, int64_t epoch, int64_t sample) const {
     return is_applied(seed, epoch, sample) ? partners() : 0;
   }
+  // Whether the probability `p` of a stage lets it be done to this sample.
+  bool is_applied(uint64_t seed, int64_t epoch, int64_t sample) const;
   const StageList* partner_stages() const { return actions_.partner.get(); }
   // Draws of this stage alone.
   RandomKey own_key(uint64_t seed, int64_t epoch, int64_t sample) const {
@@ -163,8 +165,6 @@ class Stage {
   const StageType* type() const { return type_; }  // null: none of the table's
 
  private:
-  bool is_applied(uint64_t seed, int64_t epoch, int64_t sample) const;
-
   const StageType* type_ = nullptr;
   std::string describe_, identity_;
   StageActions actions_;

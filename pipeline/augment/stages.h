@@ -18,7 +18,7 @@ namespace stoker {
       kRandomHsv, kGrayscale, kInvert, kPosterize, kSolarize, kEqualize, kAutocontrast,        \
       kSharpness, kGaussianBlur, kPillowBlur, kRandomApply, kRandomChoice, kRandomOrder,       \
       kRandomAugment, kTrivialAugment, kAutoAugment, kAugMix, kTimmAutoAugment, kCutout,       \
-      kRandomErasing, kOperation, kMix, kViews, kFiveCrop, kTenCrop
+      kRandomErasing, kDropText, kOperation, kMix, kViews, kFiveCrop, kTenCrop
 extern const StageType STOKER_STAGES;
 
 // The words of corner_crop, in five_crop's order.

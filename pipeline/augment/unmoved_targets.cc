@@ -38,6 +38,7 @@ Words words_in(const std::string& name) {
 }
 
 bool is_place(const TargetColumn& column) {
+  if (column.varies) return false;
   const Words words = words_in(column.name);
   const auto has = [&](std::initializer_list<std::string_view> wanted) {
     return std::ranges::any_of(wanted, [&](auto word) { return words.contains(word); });
@@ -113,6 +114,10 @@ bool within_one(TargetType type, const std::vector<std::byte>& bytes) {
       return within_one<int64_t>(bytes);
     case TargetType::float32:
       return within_one<float>(bytes);
+    case TargetType::float16:
+    case TargetType::bfloat16:
+    case TargetType::text:
+      break;
   }
   return false;
 }
@@ -126,6 +131,7 @@ bool is_relative(const Source& source, size_t place) {
     values.emplace_back(static_cast<size_t>(column.bytes()));
     targets.columns.push_back(values.back().data());
   }
+  targets.varying.resize(targets.columns.size());
   const int64_t looked = std::min(kLooked, source.size());
   for (int64_t i = 0; i < looked; ++i) {
     source.read_targets(i * source.size() / looked, {}, targets);

@@ -1,5 +1,6 @@
 #include "pipeline/row/fingerprint.h"
 
+#include <algorithm>
 #include <string>
 
 #include "pipeline/files/digest.h"
@@ -34,6 +35,15 @@ std::string augment_text(const AugmentSpec& augment, const LoaderOptions& option
   return first.describe() + (options.shapes ? "; " + options.shapes->describe() : "");
 }
 
+// "": no target varies.
+std::string varying_text(const Source& source, const LoaderOptions& options) {
+  if (std::ranges::none_of(source.targets(), &TargetColumn::varies)) return "";
+  const VaryingOptions& with = options.varying;
+  return "; varying max_bytes " + std::to_string(with.max_bytes) + " texts " +
+         std::to_string(static_cast<int>(with.texts)) + " too_long " +
+         std::to_string(static_cast<int>(with.too_long));
+}
+
 }  // namespace
 
 uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
@@ -47,16 +57,16 @@ uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
   const std::string batch = mixes_batch || options.buckets || options.shapes
                                 ? "; global batch " + std::to_string(global_batch)
                                 : "";
-  return text_digest("stoker pixels 2; labels " + hex64(source.labels_digest()) + targets +
-                     annotations + "; samples " + std::to_string(source.size()) + "; augment " +
-                     augment_text(augment, options) + "; seed " + std::to_string(options.seed) +
-                     (options.order || options.buckets
-                          ? "; order " + order_text(options)
-                          : "; shuffle " + std::to_string(options.shuffle)) +
-                     "; last batch " + std::to_string(static_cast<int>(options.last_batch)) +
-                     "; pixels " + std::to_string(static_cast<int>(decode.pixels)) + "; exif " +
-                     std::to_string(static_cast<int>(decode.exif)) + "; max_pixels " +
-                     std::to_string(decode.max_pixels) + batch);
+  return text_digest(
+      "stoker pixels 2; labels " + hex64(source.labels_digest()) + targets +
+      varying_text(source, options) + annotations + "; samples " + std::to_string(source.size()) +
+      "; augment " + augment_text(augment, options) + "; seed " + std::to_string(options.seed) +
+      (options.order || options.buckets ? "; order " + order_text(options)
+                                        : "; shuffle " + std::to_string(options.shuffle)) +
+      "; last batch " + std::to_string(static_cast<int>(options.last_batch)) + "; pixels " +
+      std::to_string(static_cast<int>(decode.pixels)) + "; exif " +
+      std::to_string(static_cast<int>(decode.exif)) + "; max_pixels " +
+      std::to_string(decode.max_pixels) + batch);
 }
 
 uint64_t resume_fingerprint(const Source& source, const LoaderOptions& options, uint64_t pixels,
@@ -86,6 +96,9 @@ std::string rows_facts(const Source& source, const AugmentSpec& augment,
   add("digest of the labels", hex64(source.labels_digest()));
   add("digest of the names", hex64(source.fingerprint()));
   if (!source.targets().empty()) add("digest of the targets", hex64(source.targets_digest()));
+  if (const std::string varying = varying_text(source, options); !varying.empty()) {
+    add("targets that vary", varying);
+  }
   if (source.annotations().any()) add("annotations", annotations_text(source, options));
   add("augment", augment_text(augment, options));
   add("seed", std::to_string(options.seed));

@@ -8,6 +8,7 @@
 #include "pipeline/files/invalid_field.h"
 #include "pipeline/measure_hooks.h"
 #include "pipeline/row/annotation_columns.h"
+#include "pipeline/row/varying_columns.h"
 #include "staging/stager.h"
 
 namespace stoker {
@@ -110,7 +111,7 @@ TargetColumn view_column(int view, Size size, const std::optional<RowFormat>& fo
 
 std::vector<TargetColumn> batch_columns(const Source& source, const AugmentSpec& augment,
                                         const LoaderOptions& options) {
-  std::vector<TargetColumn> columns(source.targets().begin(), source.targets().end());
+  std::vector<TargetColumn> columns = row_columns(source.targets(), options.varying);
   for (const AnnotationColumn& each :
        annotation_columns(source.annotations(), options.annotations, augment.output)) {
     columns.push_back(each.column);
@@ -144,7 +145,9 @@ BatchLayout batch_layout(const Source& source, const AugmentSpec& augment,
     }
     const std::vector<TargetColumn> columns = batch_columns(source, spec, options);
     shape.target_bytes.resize(columns.size());
+    shape.host_targets.clear();
     for (size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i].varies) shape.host_targets.push_back(i);
       shape.target_bytes[i] = std::max(shape.target_bytes[i], columns[i].bytes());
     }
   }
@@ -183,6 +186,7 @@ void check_loader(const Source& source, const AugmentSpec& augment,
     check_annotations(source.annotations(), options.annotations, spec);
     check_targets(batch_columns(source, spec, options));
   }
+  check_varying(source, augment, options.varying, options.batch_size);
   if (augment.combines()) {
     require_option(source.annotations().any(), "augment",
                    ": '" + augment.stages.describe() +

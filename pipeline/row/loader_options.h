@@ -20,8 +20,9 @@ SamplerOptions sampler_options(const Source& source, const LoaderOptions& option
 // that is given where all steps have its size.
 std::vector<AugmentSpec> row_specs(const AugmentSpec& augment, const LoaderOptions& options);
 
-// Returns the columns of DeviceBatch::target(): the source's, and behind them those of mixing, and
-// the views after the first. Shapes in pixels are those of this augmentation's rows.
+// Returns the columns of DeviceBatch::target(): the source's, and behind them those of offsets, of
+// annotations and of mixing, and the views after the first. Shapes in pixels are those of this
+// augmentation's rows.
 std::vector<TargetColumn> batch_columns(const Source& source, const AugmentSpec& augment,
                                         const LoaderOptions& options);
 

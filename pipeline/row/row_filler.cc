@@ -45,7 +45,8 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       encoding_(source.encoding()),
       sampler_(sampler_options(source, options, devices)),
       quarantine_(quarantine),
-      reader_(source, worker_augment_, options) {
+      reader_(source, worker_augment_, options),
+      varying_(source, augment, options) {
   for (const AugmentSpec& spec : row_specs(augment, options)) {
     rows_.push_back(std::make_unique<const Rows>(*this, spec, options, edits));
   }
@@ -56,7 +57,7 @@ RowFiller::Rows::Rows(RowFiller& filler, const AugmentSpec& augment, const Loade
     : size(augment.output),
       annotations(filler.source_.annotations(), options.annotations, augment.output,
                   options.feed.decode.max_pixels),
-      writer(filler.source_, augment, options, annotations),
+      writer(filler.source_, augment, options, annotations, filler.varying_),
       maker(filler.source_, augment, options, edits, filler.reader_, writer, annotations,
             filler.sampler_),
       faults(filler.source_, options.seed, maker, filler.quarantine_) {}
@@ -206,9 +207,10 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
   const ReadStatus& read = sample.status;
   source_.read_targets(id, read.ok ? sample.bytes : std::span<const uint8_t>{}, worker.targets);
   slab.labels[row] = worker.targets.label;
-  const DecodeStatus decoded = read.ok && !is_made
-                                   ? maker.make(worker, sample, position.epoch, id, note, next)
-                                   : DecodeStatus{};
+  DecodeStatus decoded = read.ok ? write_varying(worker, slab, position, row, id) : DecodeStatus{};
+  if (read.ok && !is_made && decoded.ok()) {
+    decoded = maker.make(worker, sample, position.epoch, id, note, next);
+  }
   cache.count(is_made && given.is_decoded());
   if (is_kept) {
     if (decoded.ok()) cache.keep(id, given.stamp_to_keep, worker.augmenter.decoded());
@@ -221,6 +223,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
     if (slab.weights[row] > 0) faults.report(worker, position, row, id, read, decoded);
     slab.weights[row] = 0;
     faults.substitute(worker, position.epoch, id, note);
+    varying_.write_nothing(slab, row);
   }
   note.counts = slab.weights[row] > 0;
   if (maker.has_edits()) maker.note_erasing(worker, slab, position.epoch, row);
@@ -232,6 +235,15 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
     writer.finish(worker, slab, row);
   }
   if (traced) trace_row(worker, position, id, begin_ns, begin_cpu_ns);
+}
+
+DecodeStatus RowFiller::write_varying(RowWorker& worker, Slab& slab, const BatchPosition& position,
+                                      int row, SampleId id) const {
+  if (!varying_.any()) return {};
+  const uint64_t seed = repeat_seed(sampler_.options().seed, note_of(slab, row).repeat_index);
+  const std::string problem = varying_.write(worker.targets, seed, position.epoch, id, slab, row);
+  if (problem.empty()) return {};
+  return {DecodeCode::corrupt, -1, problem};
 }
 
 // Two spans: one ends at the augmenter's mark, the other begins there.
@@ -269,7 +281,9 @@ void RowFiller::take(Slab& slab, const BatchPosition& position, int first, int c
 
 void RowFiller::finish(Slab& slab, const BatchPosition& position) const {
   const Rows& rows = rows_at(position);
-  rows.annotations.pack(slab, source_.targets().size(), sampler_.options().rows);
+  const size_t columns = source_.targets().size() + static_cast<size_t>(varying_.count());
+  rows.annotations.pack(slab, columns, sampler_.options().rows);
+  varying_.pack(slab, sampler_.options().rows);
   int valid = 0;
   for (int row = 0; row < sampler_.options().rows; ++row) valid += slab.weights[row] > 0;
   *slab.header = {.step = position.step,

@@ -103,6 +103,8 @@ class RowFiller {
   // `next`: the bytes of the row that will be filled after this one, if they are in memory.
   void fill_row(RowWorker& worker, Slab& slab, const BatchPosition& position, int row,
                 const SampleBytes& given, std::span<const uint8_t> next);
+  DecodeStatus write_varying(RowWorker& worker, Slab& slab, const BatchPosition& position, int row,
+                             SampleId id) const;
   void trace_row(const RowWorker& worker, const BatchPosition& position, SampleId id,
                  int64_t begin_ns, int64_t begin_cpu_ns);
 
@@ -119,6 +121,7 @@ class RowFiller {
   const Sampler sampler_;
   Quarantine& quarantine_;
   SampleReader reader_;
+  const VaryingColumns varying_;
   std::vector<std::unique_ptr<const Rows>> rows_;  // one for each shape of steps; constant
   StageStats decode_stats_;
 };

@@ -15,17 +15,19 @@ uint64_t joined_digest(uint64_t first, uint64_t second) {
 }  // namespace
 
 RowWriter::RowWriter(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
-                     const AnnotationColumns& annotations)
+                     const AnnotationColumns& annotations, const VaryingColumns& varying)
     : views_(views_of(augment, options.format)),
       row_bytes_(views_.back().scratch_offset + views_.back().row_bytes),
       digests_(options.digests),
       mixes_(augment.mix.on()),
-      annotations_(annotations) {
+      annotations_(annotations),
+      varying_(varying) {
   const auto add = [this](const TargetColumn& column) {
     column_bytes_.push_back(static_cast<size_t>(column.bytes()));
   };
-  for (const TargetColumn& column : source.targets()) add(column);
-  targets_ = column_bytes_.size();
+  for (const TargetColumn& column : row_columns(source.targets(), options.varying)) add(column);
+  targets_ = source.targets().size();
+  first_annotation_ = column_bytes_.size();
   for (const AnnotationColumn& each : annotations.columns()) add(each.column);
   source_columns_ = column_bytes_.size();
   if (!mixes_) return;
@@ -63,10 +65,15 @@ void RowWriter::begin(RowWorker& worker, Slab& slab, int row) const {
         {pixels(worker, slab, row, number), size.width, size.height, ptrdiff_t{3} * size.width});
   }
   worker.targets.columns.resize(targets_);
-  worker.annotation_outs.resize(source_columns_ - targets_);
-  for (size_t i = 0; i < source_columns_; ++i) {
-    std::byte* const out = slab.targets[i] + column_bytes_[i] * static_cast<size_t>(row);
-    (i < targets_ ? worker.targets.columns[i] : worker.annotation_outs[i - targets_]) = out;
+  worker.targets.varying.resize(targets_);
+  worker.targets.problem.clear();
+  worker.annotation_outs.resize(source_columns_ - first_annotation_);
+  const auto place = [&](size_t column) {
+    return slab.targets[column] + column_bytes_[column] * static_cast<size_t>(row);
+  };
+  for (size_t i = 0; i < targets_; ++i) worker.targets.columns[i] = place(i);
+  for (size_t i = first_annotation_; i < source_columns_; ++i) {
+    worker.annotation_outs[i - first_annotation_] = place(i);
   }
 }
 
@@ -115,6 +122,7 @@ void RowWriter::finish(RowWorker& worker, Slab& slab, int row) const {
   if (digests_ && annotations_.any()) {
     digest = joined_digest(digest, annotations_.digest(worker.annotation_outs));
   }
+  if (digests_ && varying_.any()) digest = joined_digest(digest, varying_.digest(slab, row));
 }
 
 void RowWriter::take(Slab& slab, int first, int count, const Slab& made) const {

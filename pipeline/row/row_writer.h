@@ -12,6 +12,7 @@
 #include "pipeline/augment.h"
 #include "pipeline/loader_types.h"
 #include "pipeline/row/row_worker.h"
+#include "pipeline/row/varying_columns.h"
 #include "pipeline/source.h"
 #include "staging/normalise.h"
 #include "staging/pinned_ring.h"
@@ -20,9 +21,9 @@ namespace stoker {
 
 class RowWriter {
  public:
-  // The annotations outlive the writer.
+  // The annotations and the varying columns outlive the writer.
   RowWriter(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
-            const AnnotationColumns& annotations);
+            const AnnotationColumns& annotations, const VaryingColumns& varying);
 
   size_t row_bytes() const { return row_bytes_; }  // u8 pixels of one row, all views
   int rows_together() const { return mixes_ ? 2 : 1; }
@@ -54,10 +55,12 @@ class RowWriter {
   const size_t row_bytes_;
   const bool digests_, mixes_;
   const AnnotationColumns& annotations_;
-  // For a row: the source's columns, those of annotations, and those of mixing.
+  const VaryingColumns& varying_;
+  // For a row: the source's columns, those of offsets, of annotations, and of mixing.
   std::vector<size_t> column_bytes_;
-  size_t targets_ = 0;         // the source's columns
-  size_t source_columns_ = 0;  // those and the annotations'
+  size_t targets_ = 0;           // the source's columns
+  size_t first_annotation_ = 0;  // behind those and the offsets
+  size_t source_columns_ = 0;    // those and the annotations'
 };
 
 }  // namespace stoker

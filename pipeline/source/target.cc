@@ -16,6 +16,9 @@ std::string quoted(const std::string& name) {
 }
 
 void check_column(const TargetColumn& column) {
+  if (column.type == TargetType::text && !column.varies) {
+    throw std::invalid_argument("target " + quoted(column.name) + " is of texts, which vary");
+  }
   int64_t bytes = bytes_of(column.type);
   for (const int64_t extent : column.shape) {
     if (extent < 1 || extent > kMaxTargetBytes / bytes) {
@@ -30,7 +33,7 @@ void check_column(const TargetColumn& column) {
 }  // namespace
 
 int64_t TargetColumn::numbers() const {
-  int64_t product = 1;
+  int64_t product = varies && shape.empty() ? 0 : 1;
   for (const int64_t extent : shape) product *= extent;
   return product;
 }
@@ -38,7 +41,9 @@ int64_t TargetColumn::numbers() const {
 int TargetColumn::bytes() const { return static_cast<int>(numbers()) * bytes_of(type); }
 
 std::string TargetColumn::describe() const {
-  return quoted(name) + ": " + name_of(type) + " " + shape_text(shape);
+  const std::string text = quoted(name) + ": " + name_of(type);
+  if (varies) return text + (type == TargetType::text ? "" : " []");
+  return text + " " + shape_text(shape);
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {
@@ -50,7 +55,11 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 int bytes_of(TargetType type) {
   switch (type) {
     case TargetType::uint8:
+    case TargetType::text:
       return 1;
+    case TargetType::float16:
+    case TargetType::bfloat16:
+      return 2;
     case TargetType::int32:
     case TargetType::float32:
       return 4;
@@ -70,6 +79,12 @@ const char* name_of(TargetType type) {
       return "int64";
     case TargetType::float32:
       return "float32";
+    case TargetType::float16:
+      return "float16";
+    case TargetType::bfloat16:
+      return "bfloat16";
+    case TargetType::text:
+      return "text";
   }
   return "?";
 }

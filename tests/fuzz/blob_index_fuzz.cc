@@ -21,6 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const char c : index->name(found)) sum += static_cast<uint8_t>(c);
     for (const char c : found.targets) sum += static_cast<uint8_t>(c);
     for (const char c : found.objects) sum += static_cast<uint8_t>(c);
+    for (int64_t column = 0; column < index->table().varying_columns(); ++column) {
+      for (const char c : index->varying(found, column).bytes) sum += static_cast<uint8_t>(c);
+    }
     sum += found.entry.place + found.entry.length;
   }
   if (sum == 1 && index->size() == 0) std::abort();

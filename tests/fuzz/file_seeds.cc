@@ -175,13 +175,16 @@ void add_blob_index_seeds(SeedFolder& seeds) {
         {.place = 1536 << 8, .length = 90, .label = 0, .first = named ? 6u : 0u}};
     const std::string_view names = named ? std::string_view("a.jpg\0b.jpg\0", 12) : "";
     std::vector<TargetColumn> columns = {{"x", TargetType::uint8, {2, 2}},
-                                         {"y", TargetType::int32}};
+                                         {"y", TargetType::int32},
+                                         {"c", TargetType::text, {}, true}};
     if (!named) columns.clear();
     const std::vector<std::byte> targets(named ? 16 : 0, std::byte{7});
     const std::vector<uint64_t> ends = {3, 5};
-    const IndexedObjects objects = named ? IndexedObjects{"12345", ends} : IndexedObjects{};
-    writer.add(0, 0, entries, names, targets, objects);
-    writer.add(1, 0, entries, names, targets, objects);
+    const IndexedPieces objects = named ? IndexedPieces{"12345", ends} : IndexedPieces{};
+    const std::vector<uint64_t> text_ends = {2, 4 | kVaryingProblem};
+    const IndexedPieces texts = named ? IndexedPieces{{"a\0no", 4}, text_ends} : IndexedPieces{};
+    writer.add(0, 0, entries, names, targets, objects, texts);
+    writer.add(1, 0, entries, names, targets, objects, texts);
     writer.finish({.key = "key",
                    .blobs = {"a.tar", "b.tar"},
                    .stamps = {{4096, 1}, {4096, 2}},

@@ -15,6 +15,17 @@
 
 namespace stoker {
 
+// "x:text", "x:int32[]": a target that varies.
+inline TargetField fuzz_target(const std::string& field) {
+  const auto without = [&](std::string_view suffix) {
+    return field.substr(0, field.size() - suffix.size());
+  };
+  constexpr std::string_view kText = ":text", kList = ":int32[]";
+  if (field.ends_with(kText)) return {without(kText), without(kText), TargetType::text, true};
+  if (field.ends_with(kList)) return {without(kList), without(kList), TargetType::int32, true};
+  return {field, field, {}};
+}
+
 // "LABEL,x,y": the label's field, then those of targets.
 inline FieldChoice fuzz_choice(std::string_view image, std::string_view label_and_targets) {
   FieldChoice choice{std::string(image), "", {}};
@@ -24,7 +35,7 @@ inline FieldChoice fuzz_choice(std::string_view image, std::string_view label_an
     if (count == 0) {
       choice.label = field;
     } else if (!field.empty()) {
-      choice.targets.push_back({field, field, {}});
+      choice.targets.push_back(fuzz_target(field));
     }
     at = end + 1;
   }
@@ -34,7 +45,13 @@ inline FieldChoice fuzz_choice(std::string_view image, std::string_view label_an
 // One for each that was asked for, each with as many numbers as its shape has.
 inline void check_fuzz_targets(const FoundSample& sample, const FieldChoice& choice) {
   if (sample.targets.size() != choice.targets.size()) std::abort();
-  for (const FoundTarget& target : sample.targets) {
+  for (size_t i = 0; i < sample.targets.size(); ++i) {
+    const FoundTarget& target = sample.targets[i];
+    if (choice.targets[i].is_text() && target.size() > 0) std::abort();
+    if (!target.texts.empty() && (!choice.targets[i].is_text() || target.texts.back() != '\0')) {
+      std::abort();
+    }
+    if (choice.targets[i].varies) continue;
     size_t numbers = 1;
     for (const int64_t extent : target.shape) {
       if (extent < 0) std::abort();

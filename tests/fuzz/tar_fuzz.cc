@@ -44,7 +44,8 @@ void check_samples(const stoker::CollectedSamples& found, size_t size) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
-  constexpr std::array<const char*, 4> kTargets = {"", ",json:a.b", ",npy", ",json:a.b,b.npy"};
+  constexpr std::array<const char*, 6> kTargets = {
+      "", ",json:a.b", ",npy", ",json:a.b,b.npy", ",txt:text,json:a.b:text", ",npy:int32[]"};
   constexpr std::array<const char*, 6> kLabels = {"", "cls", "txt", "json:a.b", "folder", "none"};
   if (size < 2) return 0;
   std::string tar(reinterpret_cast<const char*>(data) + 2, size - 2);

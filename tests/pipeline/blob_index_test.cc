@@ -3,6 +3,7 @@
 #include "pipeline/source/blob/blob_index.h"
 
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <cstring>
 #include <fstream>
@@ -28,7 +29,7 @@ class ForgedIndex : public ::testing::Test {
                                             {.place = 999 << 8, .length = 9, .first = 2}};
     const std::vector<uint8_t> targets = {1, 2, 3, 4, 5, 6};
     const std::vector<uint64_t> ends = {3, 5};
-    const IndexedObjects objects{"12345", ends};
+    const IndexedPieces objects{"12345", ends};
     writer.add(0, 0, entries, {"a\0b\0", 4}, std::as_bytes(std::span(targets)), objects);
     writer.add(1, 0, entries, {"c\0d\0", 4}, std::as_bytes(std::span(targets)), objects);
     writer.finish({.key = "key",
@@ -74,6 +75,57 @@ TEST_F(ForgedIndex, TheHonestOneIsAccepted) {
   EXPECT_EQ(std::string(targets.begin(), targets.end()), "\4\5\6");
   EXPECT_EQ(index->find(2).objects, "123");
   EXPECT_EQ(index->find(3).objects, "45");
+}
+
+// Two columns that vary, of two samples each.
+TEST(VaryingIndex, PiecesLieInTheirSegment) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/index";
+  const std::vector<BlobEntry> entries(2, {.place = 512 << 8, .length = 9});
+  const auto written = [&](std::vector<uint64_t> ends) {
+    BlobIndexWriter writer(path);
+    writer.add(0, 0, entries, {}, {}, {}, {"12345", ends});
+    writer.finish(
+        {.key = "key",
+         .blobs = {"1.tar"},
+         .stamps = {{4096, 1}},
+         .segments = {},
+         .class_names = {"cat"},
+         .notes = {},
+         .targets = {{"x", TargetType::text, {}, true}, {"y", TargetType::uint8, {}, true}}},
+        {});
+    return BlobIndex::open(path);
+  };
+  const auto index = written({1, 3 | kVaryingProblem, 3, 5});
+  ASSERT_NE(index, nullptr);
+  const auto piece = [](const BlobIndex& from, SampleId id, int64_t column) {
+    const auto [bytes, is_problem] = from.varying(from.find(id), column);
+    return (is_problem ? "! " : "") + std::string(bytes);
+  };
+  EXPECT_EQ(piece(*index, 0, 0), "1");
+  EXPECT_EQ(piece(*index, 0, 1), "! 23");
+  EXPECT_EQ(piece(*index, 1, 0), "");
+  EXPECT_EQ(piece(*index, 1, 1), "45");
+  // Ends that are no ends of these bytes.
+  const auto forged = [&](uint64_t one, uint64_t two) {
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const auto at = static_cast<size_t>(index->table().segments[0].at) + 2 * sizeof(BlobEntry);
+    const uint32_t ends[] = {static_cast<uint32_t>(one), static_cast<uint32_t>(two)};
+    std::memcpy(&bytes[at], ends, sizeof ends);
+    BlobTable table = index->table();
+    const size_t segment_bytes = 2 * sizeof(BlobEntry) + 4 * 4 + 5;
+    table.segments[0].seal = XXH3_64bits(bytes.data() + table.segments[0].at, segment_bytes);
+    SealedHeader header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    const std::vector<char> packed = to_bytes(table);
+    bytes = bytes.substr(0, header.table_at) + std::string(packed.begin(), packed.end());
+    return BlobIndex::open(folder.write("forged", sealed_again(bytes)));
+  };
+  EXPECT_EQ(piece(*forged(1, 3), 0, 1), "23");
+  EXPECT_EQ(piece(*forged(4, 3), 0, 1), "");
+  EXPECT_EQ(piece(*forged(1, 6), 0, 1), "");
+  EXPECT_EQ(piece(*forged(1, 0x7fffffff), 1, 0), "");
 }
 
 TEST_F(ForgedIndex, ObjectsLieInTheirSegment) {
@@ -124,7 +176,13 @@ TEST_F(ForgedIndex, TargetsLieInTheFile) {
   EXPECT_TRUE(refused([](auto& columns) { columns[0].shape = {1 << 20, 1 << 20}; }));
   // The table is in the file, too, and the last segment could lie in it.
   EXPECT_TRUE(refused([](auto& columns) { columns[0].shape = {1 << 20}; }));
-  EXPECT_TRUE(refused([](auto& columns) { columns[0].type = static_cast<TargetType>(4); }));
+  EXPECT_TRUE(refused([](auto& columns) { columns[0].type = static_cast<TargetType>(7); }));
+  EXPECT_TRUE(refused([](auto& columns) { columns[0].type = TargetType::text; }));
+  EXPECT_TRUE(refused([](auto& columns) { columns[0].varies = true; }));  // it has a shape
+  EXPECT_TRUE(refused([](auto& columns) {  // where its pieces end is not there
+    columns[1].type = TargetType::text;
+    columns[1].varies = true;
+  }));
   EXPECT_TRUE(refused([](auto& columns) {
     for (int i = 0; i < 300; ++i) {
       columns.push_back({std::to_string(i), TargetType::int64, {1 << 25}});

@@ -200,7 +200,8 @@ TEST(TarTargets, WhatIsMissingOrBrokenIsRefused) {
                                                      "'json:x': its key has no .json"));
   EXPECT_THAT(in_tar(image, {"cls"}),
               ElementsAre("a.tar: at byte 0: a tar has no target field "
-                          "'cls': a target is json:FIELD, npy or NAME.npy"));
+                          "'cls': a target is json:FIELD, npy or NAME.npy, or a text "
+                          "(EXTENSION:text)"));
   const auto of_json = [&](const std::string& json) {
     return in_tar(image + tar_member("1.json", json), {"json:x"});
   };
@@ -216,7 +217,8 @@ TEST(TarTargets, WhatIsMissingOrBrokenIsRefused) {
               ElementsAre("a.tar: at byte 2048: '1.json' and '1.JSON' are one key's, and have one "
                           "extension"));
   EXPECT_THAT(in_tar(image + tar_member("1.json", std::string((1 << 20) + 1, ' ')), {"json:x"}),
-              ElementsAre("a.tar: at byte 1024: '1.json' has 1048577 bytes; at most 1048576"));
+              ElementsAre("a.tar: at byte 1536: target 'json:x' in '1.json' has 1048577 bytes; at "
+                          "most 1048576"));
 }
 
 // ---- TFRecord

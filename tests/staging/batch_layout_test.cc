@@ -48,6 +48,26 @@ TEST(BatchLayout, TargetsAreColumnsOfTheDevicePart) {
   EXPECT_NE(layout.shape(), without.shape());
 }
 
+TEST(BatchLayout, TargetsOfTheHostComeBehindItsHeader) {
+  const BatchLayout layout({.rows = 3,
+                            .height = 5,
+                            .width = 9,
+                            .target_bytes = {100, 1, 400, 8},
+                            .host_targets = {0, 2}});
+  const BatchLayout without({.rows = 3, .height = 5, .width = 9, .target_bytes = {1, 8}});
+  EXPECT_EQ(layout.device_bytes(), without.device_bytes());
+  EXPECT_EQ(layout.target_offset(1), without.target_offset(0));
+  EXPECT_EQ(layout.target_offset(3), without.target_offset(1));
+  EXPECT_EQ(layout.header_offset(), without.header_offset());
+  EXPECT_EQ(layout.target_offset(0), without.slab_bytes());
+  EXPECT_EQ(layout.target_offset(2), layout.target_offset(0) + 512);  // 3 * 100, aligned
+  EXPECT_EQ(layout.slab_bytes(), layout.target_offset(2) + 1280);     // 3 * 400, aligned
+  EXPECT_FALSE(layout.is_on_host(1));
+  EXPECT_TRUE(layout.is_on_host(2));
+  EXPECT_THROW(BatchLayout({.rows = 1, .height = 1, .width = 1, .host_targets = {0}}),
+               std::invalid_argument);
+}
+
 TEST(BatchLayout, EditsComeBehindTheTargets) {
   const BatchShape shape{.rows = 5, .height = 5, .width = 9, .target_bytes = {8}};
   BatchShape edited = shape;

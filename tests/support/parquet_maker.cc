@@ -179,7 +179,7 @@ class ChunkMaker {
         continue;
       }
       const auto& list = column_.lists[row];
-      if (list.empty()) entries.push_back({0, 0, {}});
+      if (list.empty()) entries.push_back({0, column_.empty_definition, {}});
       for (size_t i = 0; i < list.size(); ++i) {
         const uint64_t goes_on = i % column_.inner == 0 ? 1 : column_.repeated_at.size();
         entries.push_back({i == 0 ? 0 : goes_on, list[i] ? most : most - 1, list[i]});

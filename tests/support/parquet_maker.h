@@ -40,7 +40,8 @@ struct MadeColumn {
   std::vector<std::vector<std::optional<std::string>>> lists = {};
   std::vector<size_t> repeated_at = {};
   size_t inner = 1;
-  size_t values_per_page = 0;  // of lists; 0: pages end where rows do
+  uint64_t empty_definition = 0;  // the level of a list without elements; 0: it is a null
+  size_t values_per_page = 0;     // of lists; 0: pages end where rows do
   bool dictionary = false;
   int codec = kMadePlain;
   bool packed = true;  // false: pages of version 2 are not, whatever the codec

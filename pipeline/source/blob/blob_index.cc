@@ -37,31 +37,38 @@ bool get_notes(RecordReader& in, std::vector<SourceNote>& notes) {
 
 void put_columns(const std::vector<TargetColumn>& columns, RecordWriter& out) {
   std::vector<std::string> names;
-  std::vector<uint8_t> types;
+  std::vector<uint8_t> types, vary;
   std::vector<int64_t> ranks, extents;
   for (const TargetColumn& column : columns) {
     names.push_back(column.name);
     types.push_back(static_cast<uint8_t>(column.type));
+    vary.push_back(column.varies);
     ranks.push_back(std::ssize(column.shape));
     extents.insert(extents.end(), column.shape.begin(), column.shape.end());
   }
   out.put(names);
   out.put(types);
+  out.put(vary);
   out.put(ranks);
   out.put(extents);
 }
 
 bool get_columns(RecordReader& in, std::vector<TargetColumn>& columns) {
   std::vector<std::string> names;
-  std::vector<uint8_t> types;
+  std::vector<uint8_t> types, vary;
   std::vector<int64_t> ranks, extents;
-  if (!in.get(names) || !in.get(types) || !in.get(ranks) || !in.get(extents)) return false;
-  if (types.size() != names.size() || ranks.size() != names.size()) return false;
+  const bool read = in.get(names) && in.get(types) && in.get(vary) && in.get(ranks);
+  if (!read || !in.get(extents)) return false;
+  if (types.size() != names.size() || vary.size() != names.size() || ranks.size() != names.size()) {
+    return false;
+  }
   auto extent = extents.begin();
   for (size_t i = 0; i < names.size(); ++i) {
-    const bool is_type = types[i] <= static_cast<uint8_t>(TargetType::float32);
+    const bool is_type = types[i] <= static_cast<uint8_t>(TargetType::text);
     if (!is_type || ranks[i] < 0 || ranks[i] > extents.end() - extent) return false;
-    columns.push_back({names[i], static_cast<TargetType>(types[i]), {extent, extent + ranks[i]}});
+    if (vary[i] > 1 || (vary[i] == 1 && ranks[i] > 0)) return false;
+    columns.push_back(
+        {names[i], static_cast<TargetType>(types[i]), {extent, extent + ranks[i]}, vary[i] == 1});
     extent += ranks[i];
   }
   try {
@@ -99,6 +106,10 @@ int64_t BlobTable::target_bytes() const {
   return bytes;
 }
 
+int64_t BlobTable::varying_columns() const {
+  return std::ranges::count_if(targets, [](const TargetColumn& column) { return column.varies; });
+}
+
 std::vector<char> to_bytes(const BlobTable& table) {
   RecordWriter out;
   out.put(table.key);
@@ -125,6 +136,7 @@ std::unique_ptr<BlobIndex> BlobIndex::open(const std::string& path) {
 bool BlobIndex::load() {
   if (file_.empty() || !from_bytes(sealed_->table(), table_)) return false;
   target_bytes_ = table_.target_bytes();
+  varying_columns_ = table_.varying_columns();
   if (!is_sound()) return false;
   for (const BlobSegment& segment : table_.segments) {
     first_ids_.push_back(segment.first_id);
@@ -151,8 +163,14 @@ bool BlobIndex::is_sound() const {
       return false;
     }
     // Their ends stand before them.
-    const int64_t least = table_.annotations.objects ? segment.samples * int64_t{4} : 0;
-    if (segment.object_bytes < least || segment.object_bytes > file_bytes - objects_at(segment)) {
+    const int64_t ends = segment.samples * int64_t{4};
+    if (segment.varying_bytes < ends * varying_columns_ ||
+        segment.varying_bytes > file_bytes - varying_at(segment)) {
+      return false;
+    }
+    const Pieces objects = objects_of(segment);
+    if (objects.bytes < ends * objects.count / segment.samples ||
+        objects.bytes > file_bytes - objects.at) {
       return false;
     }
     if (const auto names = names_of(segment); !names.empty() && names.back() != '\0') return false;
@@ -167,28 +185,40 @@ std::span<const char> BlobIndex::names_of(const BlobSegment& segment) const {
                        static_cast<size_t>(segment.name_bytes));
 }
 
-int64_t BlobIndex::objects_at(const BlobSegment& segment) const {
+int64_t BlobIndex::varying_at(const BlobSegment& segment) const {
   return segment.at + entry_bytes(segment) + segment.name_bytes + segment.samples * target_bytes_;
 }
 
-int64_t BlobIndex::bytes_of(const BlobSegment& segment) const {
-  return objects_at(segment) - segment.at + segment.object_bytes;
+BlobIndex::Pieces BlobIndex::objects_of(const BlobSegment& segment) const {
+  return {varying_at(segment) + segment.varying_bytes, segment.object_bytes,
+          table_.annotations.objects ? segment.samples : 0};
 }
 
-// The objects of the sample at a place of a segment; none where their ends are forged.
-std::string_view BlobIndex::objects_of(const BlobSegment& segment, int64_t place) const {
-  if (!table_.annotations.objects) return {};
-  const auto all = file_.subspan(static_cast<size_t>(objects_at(segment)),
-                                 static_cast<size_t>(segment.object_bytes));
-  const auto end_of = [&](int64_t sample) {
-    uint32_t end = 0;
-    if (sample >= 0) std::memcpy(&end, all.data() + 4 * sample, sizeof end);
-    return end;
-  };
-  const auto pieces = all.subspan(static_cast<size_t>(4 * segment.samples));
-  const uint32_t begin = end_of(place - 1), end = end_of(place);
-  if (begin > end || end > pieces.size()) return {};
-  return {pieces.data() + begin, end - begin};
+int64_t BlobIndex::bytes_of(const BlobSegment& segment) const {
+  return varying_at(segment) - segment.at + segment.varying_bytes + segment.object_bytes;
+}
+
+uint32_t BlobIndex::end_of(const Pieces& pieces, int64_t number) const {
+  uint32_t end = 0;
+  if (number >= 0) std::memcpy(&end, file_.data() + pieces.at + 4 * number, sizeof end);
+  return end;
+}
+
+// A piece; nothing where the ends are forged.
+std::string_view BlobIndex::piece_of(const Pieces& pieces, int64_t number) const {
+  const int64_t most = pieces.bytes - 4 * pieces.count;
+  const uint32_t begin = end_of(pieces, number - 1) & ~kNoValues;
+  const uint32_t end = end_of(pieces, number) & ~kNoValues;
+  if (begin > end || end > most) return {};
+  return {file_.data() + pieces.at + 4 * pieces.count + begin, end - begin};
+}
+
+BlobIndex::Varying BlobIndex::varying(const Found& found, int64_t column) const {
+  const BlobSegment& segment = *found.segment;
+  const Pieces pieces{varying_at(segment), segment.varying_bytes,
+                      segment.samples * varying_columns_};
+  const int64_t number = found.place * varying_columns_ + column;
+  return {piece_of(pieces, number), (end_of(pieces, number) & kNoValues) != 0};
 }
 
 bool BlobIndex::is_sealed(size_t segment) const {
@@ -217,7 +247,8 @@ BlobIndex::Found BlobIndex::find(SampleId id) const {
       segment.at + entry_bytes(segment) + segment.name_bytes + in_segment * target_bytes_;
   found.targets =
       file_.subspan(static_cast<size_t>(targets_at), static_cast<size_t>(target_bytes_));
-  found.objects = objects_of(segment, in_segment);
+  found.place = in_segment;
+  if (table_.annotations.objects) found.objects = piece_of(objects_of(segment), in_segment);
   return found;
 }
 

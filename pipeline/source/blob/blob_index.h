@@ -4,8 +4,9 @@
 //
 //   body      segments, each of at most 8,192 samples of one blob: 24 bytes per sample, then the
 //             samples' names, each ended by a NUL, then their targets: for each sample the values
-//             of all columns, one behind the other, without padding; then where the objects of
-//             each sample end (u32), and these (annotated/record_code.h)
+//             of all columns, one behind the other, without padding; then pieces of any length:
+//             where each one ends (u32), and these. First a piece for each column that varies and
+//             each sample, sample by sample, then the objects of each (annotated/record_code.h)
 //   table     blobs, segments, class names, notes, columns of targets, kinds of annotations
 //             (files/record_bytes.h)
 //
@@ -50,18 +51,19 @@ static_assert(sizeof(BlobEntry) == 24);
 
 struct BlobSegment {
   static constexpr int64_t kMaxSamples = 8'192;
-  // A segment with more bytes of targets or of objects has a single sample, so that a look-up
-  // seals little.
+  // A segment with more bytes of targets, of values that vary or of objects has a single sample, so
+  // that a look-up seals little.
   static constexpr int64_t kMaxValues = 1 << 20;
 
   int64_t blob = 0;
   int64_t first_id = 0;
   int64_t first_row = 0;  // the number in its blob of the first sample
   int64_t samples = 0;
-  int64_t at = 0;            // the entries' offset in the file; names and targets follow them
-  int64_t name_bytes = 0;    // 0: the samples have no names, their numbers are used
-  int64_t object_bytes = 0;  // with where they end; 0: the data have no objects
-  uint64_t seal = 0;         // XXH3 of everything
+  int64_t at = 0;             // the entries' offset in the file; names and targets follow them
+  int64_t name_bytes = 0;     // 0: the samples have no names, their numbers are used
+  int64_t varying_bytes = 0;  // with where they end; 0: no column varies
+  int64_t object_bytes = 0;   // with where they end; 0: the data have no objects
+  uint64_t seal = 0;          // XXH3 of everything
 };
 
 // The contents of the table.
@@ -78,10 +80,14 @@ struct BlobTable {
   uint64_t targets_digest = 0;
   AnnotationInfo annotations{};
 
-  int64_t target_bytes() const;  // of one sample
+  int64_t target_bytes() const;     // of one sample
+  int64_t varying_columns() const;  // how many columns vary
 };
 
-inline constexpr SealedKind kBlobIndexKind{"stokerbi", 4, uint64_t{1} << 40};
+inline constexpr SealedKind kBlobIndexKind{"stokerbi", 5, uint64_t{1} << 40};
+
+// In where a piece of a varying column ends: the piece is no values, but says why there are none.
+inline constexpr uint32_t kNoValues = uint32_t{1} << 31;
 
 std::vector<char> to_bytes(const BlobTable& table);
 
@@ -102,8 +108,15 @@ class BlobIndex {
     BlobEntry entry;
     std::span<const char> targets;  // the values of all columns
     std::string_view objects{};     // a piece of record_code.h
+    int64_t place = 0;              // in its segment
   };
   Found find(SampleId id) const;
+  // A sample's values of the varying column with this number among these.
+  struct Varying {
+    std::string_view bytes{};
+    bool is_problem = false;  // the bytes say why there are no values
+  };
+  Varying varying(const Found& found, int64_t column) const;
   // Returns the name inside the blob; "" if samples of this segment have none. It is ended by a
   // NUL.
   std::string_view name(const Found& found) const;
@@ -116,15 +129,22 @@ class BlobIndex {
   bool is_sealed(size_t segment) const;
   std::span<const char> names_of(const BlobSegment& segment) const;
   int64_t bytes_of(const BlobSegment& segment) const;
-  int64_t objects_at(const BlobSegment& segment) const;
-  std::string_view objects_of(const BlobSegment& segment, int64_t place) const;
+  int64_t varying_at(const BlobSegment& segment) const;
+  // Pieces that lie one behind the other, and before them where each ends.
+  struct Pieces {
+    int64_t at, bytes, count;
+  };
+  Pieces objects_of(const BlobSegment& segment) const;
+  uint32_t end_of(const Pieces& pieces, int64_t number) const;
+  std::string_view piece_of(const Pieces& pieces, int64_t number) const;
 
   const std::string path_;
   const std::unique_ptr<SealedFile> sealed_;
   const std::span<const char> file_;  // its mapping
   BlobTable table_;
   int64_t size_ = 0;
-  int64_t target_bytes_ = 0;        // of one sample
+  int64_t target_bytes_ = 0;  // of one sample
+  int64_t varying_columns_ = 0;
   std::vector<int64_t> first_ids_;  // of each segment
   enum class Seal : uint8_t { unknown, holds, broken };
   mutable std::vector<std::atomic<Seal>> seals_;  // of each segment

@@ -78,7 +78,7 @@ std::string key_of_request(const BlobIndexRequest& request) {
     key += " with " + std::to_string(targets.size()) + " targets";
     for (const TargetField& target : targets) {
       add(target.field);
-      add(target.type ? name_of(*target.type) : "");
+      add(target.type ? std::string(name_of(*target.type)) + (target.varies ? "[]" : "") : "");
     }
   }
   if (const ObjectField& objects = request.fields.objects; objects.is_wanted()) {
@@ -152,11 +152,14 @@ TargetField read_field(const std::string& text, BlobFormat format) {
   TargetField target;
   target.field = text;
   for (const TargetType type :
-       {TargetType::uint8, TargetType::int32, TargetType::int64, TargetType::float32}) {
+       {TargetType::uint8, TargetType::int32, TargetType::int64, TargetType::float32,
+        TargetType::float16, TargetType::bfloat16, TargetType::text}) {
     const std::string suffix = std::string(":") + name_of(type);
-    if (!text.ends_with(suffix)) continue;
+    const bool is_text = type == TargetType::text, is_list = text.ends_with(suffix + "[]");
+    if (!text.ends_with(suffix) && (!is_list || is_text)) continue;
     target.type = type;
-    target.field.resize(text.size() - suffix.size());
+    target.varies = is_text || is_list;
+    target.field.resize(text.size() - suffix.size() - (is_list ? 2 : 0));
   }
   constexpr std::string_view kJson = "json:";
   const bool is_json = format == BlobFormat::tar && target.field.starts_with(kJson);

@@ -74,6 +74,15 @@ class Merged {
                                  std::to_string(object_names_.size()) + ")");
       }
     }
+    const std::vector<VaryingCount>& counts = samples.varying_counts();
+    varying_counts_.resize(std::max(varying_counts_.size(), counts.size()));
+    for (size_t i = 0; i < counts.size(); ++i) {
+      VaryingCount& all = varying_counts_[i];
+      all.samples += counts[i].samples;
+      if (all.problem.empty() && !counts[i].problem.empty()) {
+        all.problem = path_of(blob) + ": " + counts[i].problem;
+      }
+    }
     if (samples.largest_label() > largest_label_) {
       largest_label_ = samples.largest_label();
       largest_label_sample_ = path_of(blob) + "#" + std::to_string(samples.largest_label_row());
@@ -92,6 +101,11 @@ class Merged {
   // Completes class names and notes. Returns the final label of each number of a text; empty if
   // labels are numbers.
   std::vector<int32_t> finish() {
+    // A field that nobody has is a mistake of whoever named it.
+    for (const VaryingCount& count : varying_counts_) {
+      if (count.samples > 0 || count.problem.empty()) continue;
+      throw std::runtime_error(count.problem + ", and no sample has values there");
+    }
     for (const auto& [reason, left_out] : left_out_) {
       const std::string name = printable_name(left_out.first);
       table_.notes.push_back({"left_out", left_out.entries, name,
@@ -169,6 +183,7 @@ class Merged {
   std::map<std::string, int32_t> numbers_;  // of texts, by first appearance
   std::map<std::string, LeftOut> left_out_;
   PackedTotals packed_;
+  std::vector<VaryingCount> varying_counts_;
   std::string first_packed_;
   RecordKinds object_kinds_;
   std::vector<std::string> object_names_;
@@ -266,7 +281,8 @@ class Builder {
       const MutexLock lock(write_mutex_);
       merged_.relabel(blob, piece);
       writer_.add(static_cast<int64_t>(blob), piece.first_row, piece.entries, piece.names,
-                  piece.values, {piece.objects, piece.object_ends});
+                  piece.values, {piece.objects, piece.object_ends},
+                  {piece.varying, piece.varying_ends});
     };
     const auto agree = [&](std::vector<TargetColumn> columns) {
       return agree_on_targets(blob, std::move(columns));

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "pipeline/files/digest.h"
@@ -32,11 +33,19 @@ uint64_t fingerprint_of(const BlobTable& table) {
 class TargetColumns {
  public:
   explicit TargetColumns(const BlobTable& table)
-      : columns_(table.targets), stride_(table.target_bytes()), digest_(table.targets) {}
+      : columns_(table.targets),
+        stride_(table.target_bytes()),
+        varying_(table.varying_columns()),
+        digest_(table.targets) {}
 
-  // Adds the values of so many samples.
-  void add(const char* values, int64_t samples) {
+  // Adds the values of so many samples. `pieces`: those of the columns that vary.
+  void add(const char* values, const char* pieces, int64_t samples) {
+    int64_t number = 0;
     for (size_t i = 0; i < columns_.size(); ++i) {
+      if (columns_[i].varies) {
+        add_pieces(i, pieces, number++, samples);
+        continue;
+      }
       const int64_t bytes = columns_[i].bytes();
       column_.clear();
       for (int64_t k = 0; k < samples; ++k) {
@@ -49,32 +58,69 @@ class TargetColumns {
   uint64_t digest() const { return digest_.value(); }
 
  private:
+  // With where each piece ends in its column, so that two captions are not one.
+  void add_pieces(size_t column, const char* pieces, int64_t number, int64_t samples) {
+    const auto end_of = [&](int64_t piece) {
+      uint32_t end = 0;
+      if (piece >= 0) std::memcpy(&end, pieces + 4 * piece, sizeof end);
+      return end;
+    };
+    const char* const bytes = pieces + 4 * samples * varying_;
+    for (int64_t k = 0; k < samples; ++k) {
+      const int64_t piece = k * varying_ + number;
+      const uint32_t begin = end_of(piece - 1) & ~kNoValues, end = end_of(piece);
+      const std::span own(bytes + begin, (end & ~kNoValues) - begin);
+      const uint64_t size = own.size() | uint64_t{end & kNoValues} << 32;
+      digest_.add(column, std::as_bytes(std::span(&size, 1)));
+      digest_.add(column, std::as_bytes(own));
+    }
+  }
+
   const std::vector<TargetColumn>& columns_;
   const int64_t stride_;
+  const int64_t varying_;
   TargetDigest digest_;
   std::vector<char> column_;
 };
 
-// Returns the objects of samples from `begin` to `end`, which becomes smaller where they are many.
-IndexedObjects take_objects(const IndexedObjects& all, size_t begin, size_t& end) {
+uint64_t place_of_end(uint64_t end) { return end & ~kVaryingProblem; }
+
+// Returns where the pieces of sample `sample` begin, of `each` pieces of every sample.
+uint64_t begin_of(const IndexedPieces& all, size_t sample, size_t each) {
+  return sample == 0 ? 0 : place_of_end(all.ends[sample * each - 1]);
+}
+
+// Makes `end` smaller where the samples from `begin` on have many bytes.
+void shorten(const IndexedPieces& all, size_t each, size_t begin, size_t& end) {
+  if (all.ends.empty()) return;
+  const uint64_t from = begin_of(all, begin, each);
+  while (end > begin + 1 && begin_of(all, end, each) - from > uint64_t{BlobSegment::kMaxValues}) {
+    --end;
+  }
+}
+
+// Returns the pieces of samples from `begin` to `end`.
+IndexedPieces taken(const IndexedPieces& all, size_t each, size_t begin, size_t end) {
   if (all.ends.empty()) return {};
-  const uint64_t from = begin == 0 ? 0 : all.ends[begin - 1];
-  while (end > begin + 1 && all.ends[end - 1] - from > uint64_t{BlobSegment::kMaxValues}) --end;
-  return {all.bytes.substr(from, all.ends[end - 1] - from), all.ends.subspan(begin, end - begin)};
+  const uint64_t from = begin_of(all, begin, each);
+  return {all.bytes.substr(from, begin_of(all, end, each) - from),
+          all.ends.subspan(begin * each, (end - begin) * each)};
 }
 
 }  // namespace
 
 void BlobIndexWriter::add(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
                           std::string_view names, std::span<const std::byte> targets,
-                          IndexedObjects objects) {
+                          IndexedPieces objects, IndexedPieces varying) {
+  const size_t columns = entries.empty() ? 0 : varying.ends.size() / entries.size();
   const size_t target_bytes = entries.empty() ? 0 : targets.size() / entries.size();
   const size_t most =
       std::clamp<size_t>(size_t{BlobSegment::kMaxValues} / std::max<size_t>(target_bytes, 1), 1,
                          BlobSegment::kMaxSamples);
   for (size_t begin = 0, end = 0; begin < entries.size(); begin = end) {
     end = std::min(entries.size(), begin + most);
-    const IndexedObjects own = take_objects(objects, begin, end);
+    shorten(objects, 1, begin, end);
+    shorten(varying, columns, begin, end);
     std::string_view part;
     if (!names.empty()) {
       const size_t from = entries[begin].first;
@@ -82,20 +128,26 @@ void BlobIndexWriter::add(int64_t blob, int64_t first_row, std::span<const BlobE
       part = names.substr(from, to - from);
     }
     add_segment(blob, first_row + static_cast<int64_t>(begin), entries.subspan(begin, end - begin),
-                part, targets.subspan(begin * target_bytes, (end - begin) * target_bytes), own);
+                part, targets.subspan(begin * target_bytes, (end - begin) * target_bytes),
+                taken(objects, 1, begin, end), taken(varying, columns, begin, end));
   }
 }
 
 void BlobIndexWriter::add_segment(int64_t blob, int64_t first_row,
                                   std::span<const BlobEntry> entries, std::string_view names,
-                                  std::span<const std::byte> targets, IndexedObjects objects) {
+                                  std::span<const std::byte> targets, IndexedPieces objects,
+                                  IndexedPieces varying) {
+  const auto bytes_of = [](const IndexedPieces& pieces) {
+    return std::ssize(pieces.bytes) + 4 * std::ssize(pieces.ends);
+  };
   segments_.push_back({.blob = blob,
                        .first_id = samples_,
                        .first_row = first_row,
                        .samples = std::ssize(entries),
                        .at = static_cast<int64_t>(file_.end()),
                        .name_bytes = std::ssize(names),
-                       .object_bytes = std::ssize(objects.bytes) + 4 * std::ssize(objects.ends),
+                       .varying_bytes = bytes_of(varying),
+                       .object_bytes = bytes_of(objects),
                        .seal = 0});
   samples_ += std::ssize(entries);
   const uint32_t names_begin = names.empty() ? 0 : entries.front().first;
@@ -105,12 +157,20 @@ void BlobIndexWriter::add_segment(int64_t blob, int64_t first_row,
   }
   file_.append(names.data(), names.size());
   file_.append(targets.data(), targets.size());
-  if (objects.ends.empty()) return;
-  const uint64_t before = objects.ends.back() - objects.bytes.size();
+  append(varying);
+  append(objects);
+}
+
+void BlobIndexWriter::append(const IndexedPieces& pieces) {
+  if (pieces.ends.empty()) return;
+  const uint64_t before = place_of_end(pieces.ends.back()) - pieces.bytes.size();
   std::vector<uint32_t> ends;
-  for (const uint64_t end : objects.ends) ends.push_back(static_cast<uint32_t>(end - before));
+  for (const uint64_t end : pieces.ends) {
+    const auto place = static_cast<uint32_t>(place_of_end(end) - before);
+    ends.push_back(place | ((end & kVaryingProblem) != 0 ? kNoValues : 0));
+  }
   file_.append(ends.data(), ends.size() * sizeof ends[0]);
-  file_.append(objects.bytes.data(), objects.bytes.size());
+  file_.append(pieces.bytes.data(), pieces.bytes.size());
 }
 
 void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> new_labels) {
@@ -122,7 +182,8 @@ void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> n
   for (BlobSegment& segment : table.segments) {
     const size_t entry_bytes = static_cast<size_t>(segment.samples) * sizeof(BlobEntry);
     const size_t targets_at = entry_bytes + static_cast<size_t>(segment.name_bytes);
-    const size_t objects_at = targets_at + static_cast<size_t>(segment.samples * target_bytes);
+    const size_t varying_at = targets_at + static_cast<size_t>(segment.samples * target_bytes);
+    const size_t objects_at = varying_at + static_cast<size_t>(segment.varying_bytes);
     bytes.resize(objects_at + static_cast<size_t>(segment.object_bytes));
     file_.read_at(static_cast<uint64_t>(segment.at), bytes);
     auto* const entries = reinterpret_cast<BlobEntry*>(bytes.data());
@@ -131,7 +192,7 @@ void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> n
       if (!new_labels.empty()) label = new_labels[static_cast<size_t>(label)];
       labels.add(label);
     }
-    targets.add(bytes.data() + targets_at, segment.samples);
+    targets.add(bytes.data() + targets_at, bytes.data() + varying_at, segment.samples);
     if (table.annotations.objects) {
       const uint64_t own = XXH3_64bits(bytes.data() + objects_at, bytes.size() - objects_at);
       objects_digest = text_digest(hex64(objects_digest) + hex64(own));

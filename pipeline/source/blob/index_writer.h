@@ -15,8 +15,13 @@
 
 namespace stoker {
 
-// The objects of samples (annotated/record_code.h), one behind the other, and where each one's end.
-struct IndexedObjects {
+// In the place where a piece ends: it says why there are no values (kNoValues of the file).
+inline constexpr uint64_t kVaryingProblem = uint64_t{1} << 63;
+
+// Pieces of samples, one behind the other, and where each one ends: objects
+// (annotated/record_code.h), one of each sample; or values that vary, one for each column of each.
+// An end may have a flag, kVaryingProblem.
+struct IndexedPieces {
   std::string_view bytes{};
   std::span<const uint64_t> ends{};
 };
@@ -26,11 +31,11 @@ class BlobIndexWriter {
   explicit BlobIndexWriter(const std::string& path) : file_(path, kBlobIndexKind) {}
 
   // Adds samples of one blob, the next ones in order. In an entry with a name, `first` is the
-  // name's place in `names`. `targets` has equally many bytes for each of them; `objects` are of
-  // none or of all.
+  // name's place in `names`. `targets` has equally many bytes for each of them; `objects` and
+  // `varying` are of none or of all.
   void add(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
            std::string_view names, std::span<const std::byte> targets = {},
-           IndexedObjects objects = {});
+           IndexedPieces objects = {}, IndexedPieces varying = {});
   int64_t samples() const { return samples_; }
   // Writes an index of the first `samples`, which were added by whole calls of add(), to another
   // path. `table` as in finish(), for them; their labels are final.
@@ -43,7 +48,8 @@ class BlobIndexWriter {
  private:
   void add_segment(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
                    std::string_view names, std::span<const std::byte> targets,
-                   IndexedObjects objects);
+                   IndexedPieces objects, IndexedPieces varying);
+  void append(const IndexedPieces& pieces);
   void seal_segments(BlobTable& table, std::span<const int32_t> new_labels);
 
   SealedWriter file_;

@@ -38,7 +38,13 @@ void IndexedSource::read_targets(SampleId id, std::span<const uint8_t>, SampleTa
   // read() reports a damaged index.
   const char* from = found.segment == nullptr ? nullptr : found.targets.data();
   // A view may have columns behind these.
+  int64_t varying = 0;
   for (size_t i = 0; i < table_.targets.size(); ++i) {
+    if (table_.targets[i].varies) {
+      out.varying[i] = {};
+      if (found.segment != nullptr) read_varying(found, varying++, out.varying[i], out.problem);
+      continue;
+    }
     const auto bytes = static_cast<size_t>(table_.targets[i].bytes());
     if (from == nullptr) {
       std::memset(out.columns[i], 0, bytes);
@@ -46,6 +52,16 @@ void IndexedSource::read_targets(SampleId id, std::span<const uint8_t>, SampleTa
       std::memcpy(out.columns[i], from, bytes);
       from += bytes;
     }
+  }
+}
+
+void IndexedSource::read_varying(const BlobIndex::Found& found, int64_t column,
+                                 std::span<const std::byte>& values, std::string& problem) const {
+  const BlobIndex::Varying kept = index_->varying(found, column);
+  if (!kept.is_problem) {
+    values = std::as_bytes(std::span(kept.bytes));
+  } else if (problem.empty()) {
+    problem = kept.bytes;
   }
 }
 

@@ -43,6 +43,8 @@ class IndexedSource : public Source, protected SampleStorage {
 
  private:
   int label_of(const BlobIndex::Found& found) const;
+  void read_varying(const BlobIndex::Found& found, int64_t column,
+                    std::span<const std::byte>& values, std::string& problem) const;
 
   const std::unique_ptr<const BlobIndex> index_;
   const BlobTable& table_;

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "pipeline/files/printable_name.h"
+#include "pipeline/source/blob/index_writer.h"
 #include "pipeline/source/blob/target_values.h"
 #include "pipeline/source/format/text_value.h"
 #include "pipeline/source/sample_file.h"
@@ -97,7 +98,8 @@ void SampleCollector::add(const FoundSample& sample) {
   ++samples_;
   const bool is_full =
       piece_.entries.size() >= kPieceSamples || piece_.values.size() >= kPieceValues ||
-      piece_.objects.size() >= kPieceValues || std::ssize(piece_.names) > kMax32 / 4;
+      piece_.objects.size() >= kPieceValues || piece_.varying.size() >= kPieceValues ||
+      std::ssize(piece_.names) > kMax32 / 4;
   if (is_full) finish();
 }
 
@@ -110,6 +112,8 @@ void SampleCollector::finish() {
   piece_.values.clear();
   piece_.objects.clear();
   piece_.object_ends.clear();
+  piece_.varying.clear();
+  piece_.varying_ends.clear();
 }
 
 void SampleCollector::agree_on_columns(const FoundSample& sample) {
@@ -123,19 +127,46 @@ void SampleCollector::agree_on_columns(const FoundSample& sample) {
     blob_.fail(sample.targets[0].offset, error.what());
   }
   columns_ = targets_.agree(std::move(columns));
+  varying_counts_.resize(columns_.size());
+}
+
+std::string SampleCollector::name_of_sample(const FoundSample& sample) const {
+  std::string name = sample.line > 0 ? "line " + std::to_string(sample.line)
+                                     : "sample " + std::to_string(samples_);
+  if (!sample.name.empty()) name += ", " + quoted_name(sample.name);
+  return name;
+}
+
+// A sample without values is one bad sample, which the index keeps with the reason.
+void SampleCollector::add_varying(const FoundSample& sample, size_t target) {
+  values_.clear();
+  std::string problem = sample.targets[target].problem;
+  if (problem.empty()) problem = append_varying(columns_[target], sample.targets[target], values_);
+  VaryingCount& count = varying_counts_[target];
+  if (problem.empty()) {
+    ++count.samples;
+    piece_.varying.append(reinterpret_cast<const char*>(values_.data()), values_.size());
+    piece_.varying_ends.push_back(piece_.varying.size());
+    return;
+  }
+  problem = "target " + quoted_name(columns_[target].name) + " " + problem;
+  if (count.problem.empty()) count.problem = name_of_sample(sample) + ": " + problem;
+  piece_.varying.append(problem);
+  piece_.varying_ends.push_back(piece_.varying.size() | kVaryingProblem);
 }
 
 void SampleCollector::add_targets(const FoundSample& sample) {
   if (sample.targets.empty()) return;
   if (columns_.empty()) agree_on_columns(sample);
   for (size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].varies) {
+      add_varying(sample, i);
+      continue;
+    }
     const std::string problem = append_target(columns_[i], sample.targets[i], piece_.values);
     if (problem.empty()) continue;
-    std::string where = sample.line > 0 ? "line " + std::to_string(sample.line)
-                                        : "sample " + std::to_string(samples_);
-    if (!sample.name.empty()) where += ", " + quoted_name(sample.name);
-    blob_.fail(sample.targets[i].offset,
-               where + ": target " + quoted_name(columns_[i].name) + " " + problem);
+    blob_.fail(sample.targets[i].offset, name_of_sample(sample) + ": target " +
+                                             quoted_name(columns_[i].name) + " " + problem);
   }
 }
 

@@ -39,6 +39,14 @@ struct SamplePiece {
   std::vector<std::byte> values;   // of the targets: those of all columns for each entry
   std::string objects;             // of each entry, and where they end
   std::vector<uint64_t> object_ends;
+  std::string varying;  // of each entry and column that varies, and where they end
+  std::vector<uint64_t> varying_ends;
+};
+
+// How many samples have values in each column that varies, and why the first others have none.
+struct VaryingCount {
+  int64_t samples = 0;
+  std::string problem{};
 };
 
 // How the scans of several blobs come to have the same columns of targets.
@@ -73,6 +81,8 @@ class SampleCollector final : public SampleSink {
   int64_t largest_label() const { return largest_label_; }
   int64_t largest_label_row() const { return largest_label_row_; }
   const PackedTotals& packed() const { return packed_; }
+  // One for each column; it is empty for those that do not vary.
+  const std::vector<VaryingCount>& varying_counts() const { return varying_counts_; }
   const RecordKinds& object_kinds() const { return encoder_.kinds(); }
   const std::vector<std::string>& object_names() const { return object_names_; }
 
@@ -81,12 +91,16 @@ class SampleCollector final : public SampleSink {
   void set_kind(LabelKind kind, const FoundSample& sample);
   void agree_on_columns(const FoundSample& sample);
   void add_targets(const FoundSample& sample);
+  void add_varying(const FoundSample& sample, size_t target);
+  std::string name_of_sample(const FoundSample& sample) const;
 
   const BlobReader& blob_;
   const std::function<void(SamplePiece&)> take_;
   const TargetAgreement targets_;
   RecordEncoder encoder_;
   std::vector<TargetColumn> columns_;
+  std::vector<VaryingCount> varying_counts_;
+  std::vector<std::byte> values_;  // of one sample and column that varies
   SamplePiece piece_;
   int64_t samples_ = 0;
   bool has_names_ = false;

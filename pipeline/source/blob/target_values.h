@@ -19,5 +19,8 @@ TargetColumn column_of(const TargetField& field, const FoundTarget& found);
 // (4)"): another shape, or a number that the column's type cannot hold.
 std::string append_target(const TargetColumn& column, const FoundTarget& found,
                           std::vector<std::byte>& out);
+// The same for a column that varies: its texts, or a list of any number of numbers.
+std::string append_varying(const TargetColumn& column, const FoundTarget& found,
+                           std::vector<std::byte>& out);
 
 }  // namespace stoker

@@ -1,9 +1,11 @@
-// The numbers of one target of one sample, as a format found them. A value; a scan keeps one for
+// The values of one target of one sample, as a format found them. A value; a scan keeps one for
 // each target and fills it again for each sample.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/target.h"
@@ -18,6 +20,10 @@ struct FoundTarget {
   // One of them is empty: the numbers, row-major.
   std::vector<int64_t> integers{};
   std::vector<double> reals{};
+  // In place of numbers, if the target is text: its texts, each ended by a NUL.
+  std::string texts{};
+  // Why the sample has no values, if they vary: it is a bad sample. "": nothing so far.
+  std::string problem{};
   int64_t offset = 0;  // in the blob, for messages
 
   size_t size() const { return integers.size() + reals.size(); }
@@ -25,6 +31,8 @@ struct FoundTarget {
     shape.clear();
     integers.clear();
     reals.clear();
+    texts.clear();
+    problem.clear();
   }
   // Integers become reals when one of them is.
   void add(int64_t value) {
@@ -38,6 +46,10 @@ struct FoundTarget {
     reals.insert(reals.end(), integers.begin(), integers.end());
     integers.clear();
     reals.push_back(value);
+  }
+  void add_text(std::string_view text) {
+    if (text.find('\0') != std::string_view::npos) problem = "has a text with a NUL byte";
+    texts.append(text).push_back('\0');
   }
   // A list of one number is a single number in formats that do not tell them apart.
   void make_list() {

@@ -107,12 +107,14 @@ class ListSamples {
   void add(std::string_view path, const BlobLabel& label);
   // A label of CSV or TSV: the first one says whether they are numbers.
   BlobLabel read_label(std::string_view text) const;
-  // The numbers of a target of the next sample.
+  const TargetField& field(size_t target) const { return fields_.targets[target]; }
+  // The values of a target of the next sample.
   FoundTarget& target(size_t target) { return targets_[target]; }
-  // Throws if there is a problem with them.
-  void check_target(size_t target, const std::string& problem) const {
-    if (problem.empty()) return;
-    lines_.fail("target " + quoted_name(fields_.targets[target].name) + " " + problem);
+  // Notes a problem with them. Throws if the target does not vary.
+  void check_target(size_t target, const std::string& problem) {
+    targets_[target].problem = problem;
+    if (problem.empty() || field(target).varies) return;
+    lines_.fail("target " + quoted_name(field(target).name) + " " + problem);
   }
 
  private:
@@ -261,7 +263,8 @@ void scan_columns(LineReader& lines, ListForm form, const FieldChoice& fields, S
                  std::to_string(columns));
     }
     for (size_t i = 0; i < places.targets.size(); ++i) {
-      samples.check_target(i, read_text_numbers(row[places.targets[i]], samples.target(i)));
+      samples.check_target(
+          i, read_field_text(samples.field(i), row[places.targets[i]], samples.target(i)));
     }
     samples.add(row[places.path],
                 places.label ? samples.read_label(row[*places.label]) : BlobLabel());
@@ -336,8 +339,12 @@ void add_object(const LineReader& lines, const nlohmann::json& object, const Lis
     if (!problem.empty()) lines.fail("the label " + quoted_name(*keys.label) + " " + problem);
   }
   for (size_t i = 0; i < keys.targets.size(); ++i) {
-    const nlohmann::json& numbers = value_of(lines, object, keys.targets[i]);
-    samples.check_target(i, read_json_numbers(numbers, samples.target(i)));
+    if (samples.field(i).varies && !object.contains(keys.targets[i])) {
+      samples.check_target(i, "is not there");
+      continue;
+    }
+    const nlohmann::json& values = value_of(lines, object, keys.targets[i]);
+    samples.check_target(i, read_field_json(samples.field(i), values, samples.target(i)));
   }
   samples.add(path.get_ref<const std::string&>(), label);
 }

@@ -58,6 +58,10 @@ bool is_image_encoding(const std::string& name) {
   return name == "jpeg" || name == "png" || name == "bytes";
 }
 
+bool is_list_encoding(const std::string& name) {
+  return is_target_encoding(name) || is_array_encoding(name);
+}
+
 bool is_json_encoding(const std::string& name) { return name == "json" || name == "str"; }
 
 std::string list_mds_columns(const std::vector<MdsColumn>& columns) {
@@ -84,6 +88,10 @@ constexpr ColumnRule kImageRule = {"image", kMdsImageNames, is_image_encoding,
                                    "jpeg, png or bytes"};
 constexpr ColumnRule kTargetRule = {
     "target", {}, is_target_encoding, "a number's, str_int, str_float or ndarray:DTYPE:SHAPE"};
+constexpr ColumnRule kTextRule = {
+    "target", {}, [](const std::string& encoding) { return encoding == "str"; }, "str"};
+constexpr ColumnRule kListRule = {
+    "target", {}, is_list_encoding, "ndarray, a number's, str_int or str_float"};
 constexpr ColumnRule kJsonRule = {"objects", {}, is_json_encoding, "json or str"};
 constexpr ColumnRule kArrayRule = {"objects", {}, is_array_encoding, "ndarray"};
 constexpr ColumnRule kLabelRule = {"label", kMdsLabelNames, is_label_encoding,
@@ -474,7 +482,8 @@ void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
   if (has_labels) labels.emplace(blob, header.columns[label]);
   MdsTargets targets(blob, fields);
   for (const TargetField& target : fields.targets) {
-    targets.add(header.columns, choose_column(blob, header, kTargetRule, target.field));
+    const ColumnRule& rule = target.is_text() ? kTextRule : target.varies ? kListRule : kTargetRule;
+    targets.add(header.columns, choose_column(blob, header, rule, target.field));
   }
   MdsObjects objects(blob, header, fields.objects);
   SampleReader samples(blob, header);

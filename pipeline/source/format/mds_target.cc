@@ -132,8 +132,13 @@ void MdsTargets::add(const std::vector<MdsColumn>& columns, size_t column) {
   found_.emplace_back();
 }
 
-std::string MdsTargets::read(const Column& column, const MdsRange& place, FoundTarget& out) {
+std::string MdsTargets::read(const Column& column, const TargetField& field, const MdsRange& place,
+                             FoundTarget& out) {
   const auto bytes = blob_.read(place.offset, place.length, "a target");
+  if (field.is_text()) return read_field_text(field, as_text(bytes), out);
+  if (!column.layout && is_array_encoding(column.encoding)) {
+    return read_mds_array(column.encoding, bytes, out);
+  }
   if (!column.layout) {
     std::string problem = read_text_numbers(as_text(bytes), out);
     if (problem.empty() && !out.shape.empty()) problem = "has several numbers";
@@ -153,8 +158,9 @@ std::span<const FoundTarget> MdsTargets::read(size_t sample, const std::vector<M
     const Column& column = columns_[i];
     const MdsRange& place = places[column.place];
     found_[i].offset = place.offset;
-    const std::string problem = read(column, place, found_[i]);
-    if (problem.empty()) continue;
+    const std::string problem = read(column, fields_.targets[i], place, found_[i]);
+    found_[i].problem = problem;
+    if (problem.empty() || fields_.targets[i].varies) continue;
     const std::string& name = fields_.targets[i].name;
     blob_.fail(place.offset, "target " + describe({name, column.encoding, std::nullopt}) +
                                  " of sample " + std::to_string(sample) + " " + problem);

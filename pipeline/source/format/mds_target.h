@@ -1,5 +1,6 @@
-// The targets of an MDS shard: the numbers in some of its columns. Owner: one scan. Threads: one at
-// a time. Errors: BlobError with the sample's number and the column.
+// The targets of an MDS shard: the numbers or texts in some of its columns. Owner: one scan.
+// Threads: one at a time. Errors: BlobError with the sample's number and the column; what is wrong
+// with a target that varies is its sample's problem.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,8 @@ struct MdsLayout {
 class MdsTargets {
  public:
   MdsTargets(BlobReader& blob, const FieldChoice& fields) : blob_(blob), fields_(fields) {}
-  // Adds the next target; `column` is the place of one that is_target_encoding().
+  // Adds the next target; `column` is the place of one that is_target_encoding(); one that varies
+  // may be text or an array.
   void add(const std::vector<MdsColumn>& columns, size_t column);
   // Returns the numbers of a sample, given the places of all its values. They are valid until the
   // next call.
@@ -60,7 +62,8 @@ class MdsTargets {
     std::string encoding;
     std::optional<MdsLayout> layout;  // none: text
   };
-  std::string read(const Column& column, const MdsRange& place, FoundTarget& out);
+  std::string read(const Column& column, const TargetField& field, const MdsRange& place,
+                   FoundTarget& out);
 
   BlobReader& blob_;
   const FieldChoice& fields_;

@@ -13,7 +13,7 @@
 namespace stoker {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, NumberForm>, 12> kNpyForms = {{
+constexpr std::array<std::pair<std::string_view, NumberForm>, 14> kNpyForms = {{
     {"|b1", NumberForm::boolean},
     {"|u1", NumberForm::uint8},
     {"<u2", NumberForm::uint16},
@@ -26,6 +26,9 @@ constexpr std::array<std::pair<std::string_view, NumberForm>, 12> kNpyForms = {{
     {"<f2", NumberForm::float16},
     {"<f4", NumberForm::float32},
     {"<f8", NumberForm::float64},
+    // NumPy has no name for bfloat16: it writes that of `ml_dtypes` as two bytes of no type.
+    {"|V2", NumberForm::bfloat16},
+    {"<V2", NumberForm::bfloat16},
 }};
 
 // Finds the header and what is behind it. Returns "" or what is wrong.

@@ -30,7 +30,8 @@ constexpr FormRow kNumberForms[] = {{NumberForm::boolean, "bool", 1, TargetType:
                                     {NumberForm::int64, "int64", 8, TargetType::int64},
                                     {NumberForm::float16, "float16", 2, TargetType::float32},
                                     {NumberForm::float32, "float32", 4, TargetType::float32},
-                                    {NumberForm::float64, "float64", 8, TargetType::float32}};
+                                    {NumberForm::float64, "float64", 8, TargetType::float32},
+                                    {NumberForm::bfloat16, "bfloat16", 2, TargetType::float32}};
 
 const FormRow& row_of(NumberForm form) { return kNumberForms[static_cast<size_t>(form)]; }
 
@@ -124,6 +125,11 @@ std::string append_numbers(NumberForm form, std::span<const uint8_t> bytes, Foun
       break;
     case NumberForm::float64:
       for_each<double>(bytes, [&](double value) { out.add(value); });
+      break;
+    case NumberForm::bfloat16:  // the high half of a float32
+      for_each<uint16_t>(bytes, [&](uint16_t value) {
+        out.add(double{std::bit_cast<float>(uint32_t{value} << 16)});
+      });
       break;
   }
   return "";

@@ -25,6 +25,7 @@ enum class NumberForm : uint8_t {
   float16,
   float32,
   float64,
+  bfloat16,
 };
 
 // Returns the form with one of NumPy's names ("float32").

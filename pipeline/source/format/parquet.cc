@@ -115,13 +115,18 @@ const ParquetField* column_inside(const ParquetFooter& footer, const ParquetFiel
 }
 
 const ParquetField& choose_target(const BlobReader& blob, const ParquetFooter& footer,
-                                  const std::string& name) {
-  const ParquetField* const field = find_field(footer, name);
-  if (field == nullptr) fail_without(blob, footer, {name, {}, "targets"});
+                                  const TargetField& target) {
+  const ParquetField* const field = find_field(footer, target.field);
+  if (field == nullptr) fail_without(blob, footer, {target.field, {}, "targets"});
   const ParquetField* const column = field->is_list() ? column_inside(footer, *field) : field;
-  if (column != nullptr && number_kind(*column)) return *column;
+  const auto fits = [&] {
+    return target.is_text() ? column->type == ParquetType::byte_array
+                            : number_kind(*column).has_value();
+  };
+  if (column != nullptr && fits()) return *column;
   blob.fail(footer.begin, "the column " + printable_name(field->path()) + " is " +
-                              field->describe() + ", and targets are numbers or lists of them");
+                              field->describe() + ", and targets are " +
+                              (target.is_text() ? "texts" : "numbers") + " or lists of them");
 }
 
 // A column with what is known of its chunks so far.
@@ -172,14 +177,17 @@ class ParquetScan {
  public:
   ParquetScan(BlobReader& blob, const FieldChoice& fields, SampleSink& out)
       : blob_(blob),
+        fields_(fields),
         out_(out),
         footer_(read_parquet_footer(blob)),
         images_(choose_images(blob, footer_, fields.image), "image bytes", kLargestImagePage),
         numbers_left_(fields.targets.size(), blob.size() * kMaxNumbersPerByte),
         found_(fields.targets.size()) {
     for (const TargetField& target : fields.targets) {
-      targets_.emplace_back(choose_target(blob, footer_, target.field), "target",
-                            kLargestLabelPage);
+      targets_.emplace_back(choose_target(blob, footer_, target),
+                            target.varies ? "value" : "target", kLargestLabelPage);
+      const ParquetField& field = targets_.back().field();
+      empty_below_.push_back(field.max_repetition > 0 ? level_of_list(footer_, field) : 0);
     }
     if (fields.objects.is_wanted()) {
       for (const ParquetObjectColumn& each : choose_objects(blob, footer_, fields.objects)) {
@@ -228,7 +236,7 @@ class ParquetScan {
     const int64_t found = images.scan(rows, [&](const FoundSample& place) {
       FoundSample sample = place;
       if (labels) sample.label = labels->next();
-      for (size_t i = 0; i < numbers.size(); ++i) numbers[i]->next(found_[i]);
+      for (size_t i = 0; i < numbers.size(); ++i) next_target(*numbers[i], i);
       sample.targets = found_;
       sample.objects = next_objects(objects);
       out_.add(sample);
@@ -285,7 +293,16 @@ class ParquetScan {
     return &found_objects_;
   }
 
+  void next_target(ParquetNumbers& values, size_t target) {
+    if (fields_.targets[target].varies) {
+      values.next_varying(empty_below_[target], found_[target]);
+    } else {
+      values.next(found_[target]);
+    }
+  }
+
   BlobReader& blob_;
+  const FieldChoice& fields_;
   SampleSink& out_;
   const ParquetFooter footer_;
   ChosenColumn images_;
@@ -293,6 +310,7 @@ class ParquetScan {
   std::deque<ChosenColumn> targets_;
   std::deque<ObjectColumnScan> objects_;
   std::vector<int64_t> numbers_left_;  // that each target may still have
+  std::vector<int> empty_below_;       // of each target: ParquetNumbers::next_varying()
   std::vector<FoundTarget> found_;     // of the row
   FoundObjects found_objects_;         // as well
   FoundTarget picture_id_;

@@ -1,11 +1,13 @@
-// The columns of a Parquet file that samples are made of, one row group at a time: images, labels
-// and numbers. Owner: one scan. Threads: one at a time. Errors: BlobError.
+// The columns of a Parquet file that samples are made of, one row group at a time: images, labels,
+// numbers and texts. Owner: one scan. Threads: one at a time. Errors: BlobError.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/source/format/found_objects.h"
@@ -108,6 +110,8 @@ struct ParquetNumberKind {
 };
 // Returns nothing for a column of other values than numbers (dates, decimals, text).
 std::optional<ParquetNumberKind> number_kind(const ParquetField& field);
+// Returns the definition level of values that are in the outermost list around a column.
+int level_of_list(const ParquetFooter& footer, const ParquetField& column);
 
 // Counts the elements of lists inside lists, which must be equally long where they are equally
 // deep. A value.
@@ -128,12 +132,13 @@ class ListShape {
   std::vector<int64_t> shape_;   // 0: no list of this level has ended
 };
 
-// The numbers of a target: one column of numbers or of lists of them. A list's rows are put
-// together from repetition levels (apache/parquet-format: README.md, "Nested Encoding").
+// The values of a target: one column of numbers or texts, or of lists of them. A list's rows are
+// put together from repetition levels (apache/parquet-format: README.md, "Nested Encoding").
 class ParquetNumbers {
  public:
-  // For the row group that has `rows` rows, and begins with row `first_row` of the file. A list
-  // column takes its numbers from `budget`.
+  // `field` is of numbers, or else of byte arrays, which are texts. For the row group that has
+  // `rows` rows, and begins with row `first_row` of the file. A list column takes its numbers from
+  // `budget`.
   ParquetNumbers(BlobReader& blob, const ParquetColumn& column, const ParquetField& field,
                  const ParquetChunk& chunk, int64_t first_row, int64_t rows, int64_t& budget);
 
@@ -142,6 +147,9 @@ class ParquetNumbers {
   // The same for a list of objects: one whose definition level is below `empty_below` is empty, and
   // not wrong. What is wrong with the row's values becomes `problem`, if that is "".
   void next_objects(int empty_below, FoundTarget& out, std::string& problem);
+  // The same for a column that varies, where a null is no empty list: what is wrong becomes
+  // out.problem.
+  void next_varying(int empty_below, FoundTarget& out);
   // Throws if there are more.
   void expect_end();
 
@@ -152,7 +160,9 @@ class ParquetNumbers {
   void take_list(FoundTarget& out);
   void read_dictionary(const ParquetPage& page);
   void begin_values();
+  void add_from_dictionary(FoundTarget& out);
   void add_stored(FoundTarget& out);
+  std::string_view take_text();
   void add_boolean(FoundTarget& out);
   [[noreturn]] void fail_row(const std::string& reason) const;
   void refuse_values(const std::string& reason) const;
@@ -160,7 +170,7 @@ class ParquetNumbers {
   BlobReader& blob_;
   const ParquetColumn& column_;
   PageReader pages_;
-  const ParquetNumberKind kind_;
+  const std::optional<ParquetNumberKind> kind_;  // none: texts
   const int64_t first_row_, rows_;
   int64_t& budget_;
   int64_t done_ = 0;  // rows
@@ -173,11 +183,12 @@ class ParquetNumbers {
   std::optional<HybridReader> runs_;          // or booleans are in runs
   int bit_ = 0;                               // of a plain boolean in its byte
   FoundTarget dictionary_;
+  std::vector<std::string> dictionary_texts_;
   bool has_dictionary_ = false;
   ListShape shape_;
-  // For next_objects() only.
+  // For next_objects() and next_varying() only.
   std::string* problem_ = nullptr;
-  uint32_t empty_below_ = 0;
+  uint32_t empty_below_ = 0, null_below_ = 0;
   bool is_empty_ = false;
 };
 

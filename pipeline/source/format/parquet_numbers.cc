@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "pipeline/source/format/little_endian.h"
@@ -67,7 +68,7 @@ ParquetNumbers::ParquetNumbers(BlobReader& blob, const ParquetColumn& column,
     : blob_(blob),
       column_(column),
       pages_(blob, column, chunk),
-      kind_(*number_kind(field)),
+      kind_(number_kind(field)),
       first_row_(first_row),
       rows_(rows),
       budget_(budget) {}
@@ -84,7 +85,7 @@ void ParquetNumbers::next(FoundTarget& out) {
   } else {
     take_value(out);
   }
-  out.type = kind_.type;
+  if (kind_) out.type = kind_->type;
   ++done_;
 }
 
@@ -96,7 +97,7 @@ void ParquetNumbers::take_list(FoundTarget& out) {
   take_value(out);
   while (find_value() && *repetition_ > 0) {
     if (!shape_.add(*repetition_)) refuse_values(ragged);
-    if (out.size() == kMaxNumbersOfRow) {
+    if (out.size() + out.texts.size() >= kMaxNumbersOfRow) {
       fail_row("has more than " + std::to_string(kMaxNumbersOfRow) + " numbers");
     }
     take_value(out);
@@ -106,8 +107,18 @@ void ParquetNumbers::take_list(FoundTarget& out) {
 }
 
 void ParquetNumbers::next_objects(int empty_below, FoundTarget& out, std::string& problem) {
-  problem_ = &problem;
+  std::string own;
+  problem_ = &own;
   empty_below_ = static_cast<uint32_t>(empty_below);
+  next(out);
+  if (problem.empty() && !own.empty()) problem = "column " + column_.name + " " + own;
+}
+
+void ParquetNumbers::next_varying(int empty_below, FoundTarget& out) {
+  problem_ = &out.problem;
+  empty_below_ = static_cast<uint32_t>(empty_below);
+  // A list that may be null has a level for that below the one of an empty list.
+  null_below_ = static_cast<uint32_t>(std::max(empty_below - 1, 0));
   next(out);
 }
 
@@ -143,26 +154,33 @@ void ParquetNumbers::take_value(FoundTarget& out) {
     if (!definitions_.next(definition)) {
       pages_.fail(page_.offset, "the definition levels of a page end before its last value");
     }
-    if (definition < empty_below_) {
+    if (definition < empty_below_ && definition >= null_below_) {
       is_empty_ = true;
       return;
     }
     if (definition != static_cast<uint32_t>(column_.max_definition)) {
-      return refuse_values(column_.max_repetition > 0 ? "has an empty list or a null"
-                                                      : "has no " + column_.missing + " (null)");
+      const bool is_list = column_.max_repetition > 0 && null_below_ == 0 && empty_below_ == 0;
+      return refuse_values(is_list ? "has an empty list or a null"
+                                   : "has no " + column_.missing + " (null)");
     }
   }
   if (indexes_) {
-    const size_t place = indexes_->next();
-    if (dictionary_.reals.empty()) {
-      out.add(dictionary_.integers[place]);
-    } else {
-      out.add(dictionary_.reals[place]);
-    }
-  } else if (kind_.form == NumberForm::boolean) {
+    add_from_dictionary(out);
+  } else if (kind_ && kind_->form == NumberForm::boolean) {
     add_boolean(out);
   } else {
     add_stored(out);
+  }
+}
+
+void ParquetNumbers::add_from_dictionary(FoundTarget& out) {
+  const size_t place = indexes_->next();
+  if (!kind_) {
+    out.add_text(dictionary_texts_[place]);
+  } else if (dictionary_.reals.empty()) {
+    out.add(dictionary_.integers[place]);
+  } else {
+    out.add(dictionary_.reals[place]);
   }
 }
 
@@ -173,7 +191,7 @@ void ParquetNumbers::fail_row(const std::string& reason) const {
 // Goes on with a row of objects, whose sample is a bad one.
 void ParquetNumbers::refuse_values(const std::string& reason) const {
   if (problem_ == nullptr) fail_row(reason);
-  if (problem_->empty()) *problem_ = "column " + column_.name + " " + reason;
+  if (problem_->empty()) *problem_ = reason;
 }
 
 bool ParquetNumbers::next_page() {
@@ -203,7 +221,8 @@ void ParquetNumbers::begin_values() {
   bit_ = 0;
   if (page_.encoding == PageEncoding::dictionary) {
     if (!has_dictionary_) pages_.fail(page_.offset, kNoDictionary);
-    indexes_.emplace(pages_, page_, parts_.values, dictionary_.size());
+    indexes_.emplace(pages_, page_, parts_.values,
+                     kind_ ? dictionary_.size() : dictionary_texts_.size());
   } else if (page_.encoding == PageEncoding::runs_of_booleans) {
     // The runs' length stands before them.
     if (parts_.values.size() < 4) pages_.fail(page_.offset, "a page ends inside its booleans");
@@ -215,17 +234,43 @@ void ParquetNumbers::read_dictionary(const ParquetPage& page) {
   pages_.check_count(page, blob_.size() * kMaxRowsPerByte);
   parts_.values = pages_.load(page, nullptr);
   dictionary_.clear();
-  for (int64_t i = 0; i < page.values; ++i) add_stored(dictionary_);
+  dictionary_texts_.clear();
+  for (int64_t i = 0; i < page.values; ++i) {
+    if (kind_) {
+      add_stored(dictionary_);
+    } else {
+      dictionary_texts_.emplace_back(take_text());
+    }
+  }
   has_dictionary_ = true;
 }
 
+// A text's length stands before it.
+std::string_view ParquetNumbers::take_text() {
+  constexpr size_t kLengthBytes = 4;
+  const auto& values = parts_.values;
+  const size_t length =
+      values.size() < kLengthBytes ? 0 : read_little_endian(values.first(kLengthBytes));
+  if (values.size() < kLengthBytes || length > values.size() - kLengthBytes) {
+    pages_.fail(page_.offset,
+                "a page of " + std::to_string(page_.values) + " values ends inside one of them");
+  }
+  const auto text = values.subspan(kLengthBytes, length);
+  parts_.values = values.subspan(kLengthBytes + length);
+  return {reinterpret_cast<const char*>(text.data()), text.size()};
+}
+
 void ParquetNumbers::add_stored(FoundTarget& out) {
-  const auto bytes = static_cast<size_t>(bytes_of(kind_.form));
+  if (!kind_) {
+    out.add_text(take_text());
+    return;
+  }
+  const auto bytes = static_cast<size_t>(bytes_of(kind_->form));
   if (parts_.values.size() < bytes) {
     pages_.fail(page_.offset,
                 "a page of " + std::to_string(page_.values) + " values ends inside one of them");
   }
-  const std::string problem = append_numbers(kind_.form, parts_.values.first(bytes), out);
+  const std::string problem = append_numbers(kind_->form, parts_.values.first(bytes), out);
   if (!problem.empty()) refuse_values(problem);
   parts_.values = parts_.values.subspan(bytes);
 }

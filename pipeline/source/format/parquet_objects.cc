@@ -20,17 +20,6 @@ const ObjectName* name_inside(const ParquetField& column, const ParquetField& gr
   return nullptr;
 }
 
-// Returns the definition level of values that are in the outermost list around a column.
-int level_of_list(const ParquetFooter& footer, const ParquetField& column) {
-  int level = column.max_definition;
-  for (const ParquetField& field : footer.fields) {
-    if (is_below(column, field) && field.max_repetition == 1) {
-      level = std::min(level, field.max_definition);
-    }
-  }
-  return level;
-}
-
 // "lists of lists of DOUBLE"
 std::string describe_values(ParquetField column) {
   std::string lists;
@@ -93,6 +82,16 @@ const ParquetField& existing_field(const BlobReader& blob, const ParquetFooter& 
 }
 
 }  // namespace
+
+int level_of_list(const ParquetFooter& footer, const ParquetField& column) {
+  int level = column.max_definition;
+  for (const ParquetField& field : footer.fields) {
+    if (is_below(column, field) && field.max_repetition == 1) {
+      level = std::min(level, field.max_definition);
+    }
+  }
+  return level;
+}
 
 std::vector<ParquetObjectColumn> choose_objects(const BlobReader& blob, const ParquetFooter& footer,
                                                 const ObjectField& wanted) {

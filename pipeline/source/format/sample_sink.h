@@ -53,6 +53,8 @@ struct TargetField {
   std::string field;  // as for an image: a column, a key; in a tar shard "json:FIELD" or "npy"
   std::string name;   // of the column
   std::optional<TargetType> type{};  // none: FoundTarget::type of the first sample
+  bool varies = false;               // samples have different numbers of values; there is a type
+  bool is_text() const { return type == TargetType::text; }
 };
 
 // Which fields of a format to take; "" leaves the choice to the format, which takes what its users

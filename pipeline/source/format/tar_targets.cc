@@ -31,13 +31,13 @@ std::vector<TargetField> with_lower_extensions(std::vector<TargetField> fields) 
 TarTargets::TarTargets(BlobReader& blob, const FieldChoice& fields)
     : blob_(blob),
       fields_(with_lower_extensions(fields.targets)),
-      array_parts_(fields_.size()),
+      own_parts_(fields_.size()),
       found_(fields_.size()) {
   for (size_t i = 0; i < fields_.size(); ++i) {
     wants_json_ = wants_json_ || is_json(i);
-    if (is_json(i) || is_array(fields_[i].field)) continue;
+    if (is_json(i) || is_array(fields_[i].field) || fields_[i].is_text()) continue;
     blob.fail(0, "a tar has no target field " + quoted_name(fields_[i].field) +
-                     ": a target is json:FIELD, npy or NAME.npy");
+                     ": a target is json:FIELD, npy or NAME.npy, or a text (EXTENSION:text)");
   }
 }
 
@@ -45,7 +45,7 @@ bool TarTargets::is_json(size_t target) const { return is_field_of_json(fields_[
 
 void TarTargets::begin_key() {
   json_part_.found = false;
-  for (Part& part : array_parts_) part.found = false;
+  for (Part& part : own_parts_) part.found = false;
 }
 
 void TarTargets::take(const TarMember& member, std::string_view name, std::string_view extension) {
@@ -55,8 +55,11 @@ void TarTargets::take(const TarMember& member, std::string_view name, std::strin
   }
   for (size_t i = 0; i < fields_.size(); ++i) {
     if (is_json(i) || extension != fields_[i].field) continue;
-    set(array_parts_[i], member, name);
-    read_array(member, i);
+    set(own_parts_[i], member, name);
+    found_[i].clear();
+    found_[i].offset = member.data_at;
+    const std::string problem = read_member(member, i);
+    if (!problem.empty()) refuse(own_parts_[i], i, problem);
   }
 }
 
@@ -65,56 +68,86 @@ void TarTargets::set(Part& part, const TarMember& member, std::string_view name)
     blob_.fail(member.header_at, quoted_name(part.name) + " and " + quoted_name(name) +
                                      " are one key's, and have one extension");
   }
-  part = {true, std::string(name), member.data_at};
+  part = {true, std::string(name), member.data_at, ""};
 }
 
 void TarTargets::read_json(const TarMember& member) {
   if (member.size > kLongestText) {
-    blob_.fail(member.header_at, quoted_name(json_part_.name) + " has " +
-                                     std::to_string(member.size) + " bytes; at most " +
-                                     std::to_string(kLongestText));
+    json_part_.problem =
+        "has " + std::to_string(member.size) + " bytes; at most " + std::to_string(kLongestText);
+    return;
   }
   json_text_ = as_text(blob_.read(member.data_at, member.size, "a target"));
 }
 
-// An array is read where it stands: its bytes need not be kept until the key ends.
-void TarTargets::read_array(const TarMember& member, size_t target) {
-  const Part& part = array_parts_[target];
-  if (member.size > kLargestArray) {
-    fail(part, target, "has " + std::to_string(member.size) + " bytes; at most 256 MiB");
+// A member is read where it stands: its bytes need not be kept until the key ends. Returns "" or
+// what is wrong.
+std::string TarTargets::read_member(const TarMember& member, size_t target) {
+  const bool is_text = fields_[target].is_text();
+  const int64_t most = is_text ? kLongestText : kLargestArray;
+  if (member.size > most) {
+    return "has " + std::to_string(member.size) + " bytes; at most " +
+           (is_text ? std::to_string(most) : "256 MiB");
   }
   const auto file = blob_.read(member.data_at, member.size, "a target");
-  const std::string problem = read_npy(file, found_[target]);
-  found_[target].offset = member.data_at;
-  if (!problem.empty()) fail(part, target, problem);
+  if (!is_text) return read_npy(file, found_[target]);
+  found_[target].add_text(as_text(file));
+  return found_[target].problem;
 }
 
 void TarTargets::finish_json() {
-  const nlohmann::json json = nlohmann::json::parse(json_text_, nullptr, false);
+  nlohmann::json json;
+  std::string problem =
+      json_part_.found ? json_part_.problem : "is not there: its key has no .json";
+  if (problem.empty()) {
+    json = nlohmann::json::parse(json_text_, nullptr, false);
+    if (json.is_discarded()) problem = "cannot be read: that is no JSON";
+  }
   for (size_t i = 0; i < fields_.size(); ++i) {
     if (!is_json(i)) continue;
-    if (json.is_discarded()) fail(json_part_, i, "cannot be read: that is no JSON");
-    const std::string field = fields_[i].field.substr(kJsonPrefix.size());
-    const nlohmann::json* const value = find_json_field(json, field);
-    if (value == nullptr) fail(json_part_, i, "is not there: no field " + quoted_name(field));
-    const std::string problem = read_json_numbers(*value, found_[i]);
-    if (!problem.empty()) fail(json_part_, i, problem);
+    found_[i].clear();
     found_[i].offset = json_part_.data_at;
+    if (!problem.empty()) {
+      refuse(json_part_, i, problem);
+    } else {
+      finish_json_field(json, i);
+    }
   }
+}
+
+void TarTargets::finish_json_field(const nlohmann::json& json, size_t target) {
+  const std::string field = fields_[target].field.substr(kJsonPrefix.size());
+  const nlohmann::json* const value = find_json_field(json, field);
+  if (value == nullptr) {
+    return refuse(json_part_, target, "is not there: no field " + quoted_name(field));
+  }
+  const std::string problem = read_field_json(fields_[target], *value, found_[target]);
+  if (!problem.empty()) refuse(json_part_, target, problem);
 }
 
 std::span<const FoundTarget> TarTargets::finish(std::string_view image, int64_t key_at) {
   for (size_t i = 0; i < fields_.size(); ++i) {
-    const Part& part = is_json(i) ? json_part_ : array_parts_[i];
+    const Part& part = is_json(i) ? json_part_ : own_parts_[i];
     if (part.found) continue;
-    blob_.fail(key_at, quoted_name(image) + " has no target " + quoted_name(fields_[i].name) +
-                           ": its key has no ." + (is_json(i) ? "json" : fields_[i].field));
+    const std::string problem =
+        "its key has no ." + (is_json(i) ? std::string("json") : fields_[i].field);
+    if (!fields_[i].varies) {
+      blob_.fail(key_at, quoted_name(image) + " has no target " + quoted_name(fields_[i].name) +
+                             ": " + problem);
+    }
+    found_[i].clear();
+    found_[i].problem = "is not there: " + problem;
   }
   if (wants_json_) finish_json();
   return found_;
 }
 
-void TarTargets::fail(const Part& part, size_t target, const std::string& problem) const {
+// A sample that has a target of another kind must have all of it.
+void TarTargets::refuse(const Part& part, size_t target, const std::string& problem) {
+  if (fields_[target].varies) {
+    found_[target].problem = problem;
+    return;
+  }
   blob_.fail(part.data_at, "target " + quoted_name(fields_[target].name) + " in " +
                                quoted_name(part.name) + " " + problem);
 }

@@ -1,8 +1,10 @@
-// The targets of a tar shard: fields of the .json member of each key, and its .npy members. Owner:
-// one scan. Threads: one at a time. Errors: BlobError with the member's name.
+// The targets of a tar shard: fields of the .json member of each key, its .npy members, and members
+// that are texts. Owner: one scan. Threads: one at a time. Errors: BlobError with the member's
+// name; what is wrong with a target that varies is its sample's problem.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +21,7 @@ inline constexpr std::string_view kJsonPrefix = "json:";
 
 class TarTargets {
  public:
-  // Throws for a field that is neither json:FIELD, nor npy or NAME.npy.
+  // Throws for a field that is neither json:FIELD, nor npy or NAME.npy, nor a text.
   TarTargets(BlobReader& blob, const FieldChoice& fields);
 
   void begin_key();
@@ -30,25 +32,27 @@ class TarTargets {
   std::span<const FoundTarget> finish(std::string_view image, int64_t key_at);
 
  private:
-  // A member of the current key: .json, or the .npy of one target.
+  // A member of the current key: .json, or the .npy or text of one target.
   struct Part {
     bool found = false;
     std::string name;
     int64_t data_at = 0;
+    std::string problem;  // "": it was read
   };
   void set(Part& part, const TarMember& member, std::string_view name) const;
   void read_json(const TarMember& member);
-  void read_array(const TarMember& member, size_t target);
+  std::string read_member(const TarMember& member, size_t target);
   void finish_json();
+  void finish_json_field(const nlohmann::json& json, size_t target);
   bool is_json(size_t target) const;
-  [[noreturn]] void fail(const Part& part, size_t target, const std::string& problem) const;
+  void refuse(const Part& part, size_t target, const std::string& problem);
 
   BlobReader& blob_;
   const std::vector<TargetField> fields_;  // with extensions in lower case
   bool wants_json_ = false;
   Part json_part_;
   std::string json_text_;
-  std::vector<Part> array_parts_;  // of each target
+  std::vector<Part> own_parts_;  // of each target that has a member of its own
   std::vector<FoundTarget> found_;
 };
 

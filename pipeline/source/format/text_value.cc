@@ -176,4 +176,31 @@ std::string read_json_numbers(const nlohmann::json& value, FoundTarget& out) {
   return problem;
 }
 
+std::string read_field_text(const TargetField& field, std::string_view text, FoundTarget& out) {
+  out.clear();
+  if (field.is_text()) {
+    out.add_text(text);
+    return out.problem;
+  }
+  if (field.varies && trimmed(text).empty()) return "";
+  return read_text_numbers(text, out);
+}
+
+std::string read_field_json(const TargetField& field, const nlohmann::json& value,
+                            FoundTarget& out) {
+  out.clear();
+  const bool is_list = value.is_array();
+  if (!field.is_text()) {
+    return field.varies && is_list && value.empty() ? "" : read_json_numbers(value, out);
+  }
+  if (!is_list && !value.is_string())
+    return std::string("is ") + value.type_name() + ", and no text";
+  if (!is_list) out.add_text(value.get_ref<const std::string&>());
+  for (size_t i = 0; is_list && i < value.size(); ++i) {
+    if (!value[i].is_string()) return std::string("has ") + value[i].type_name() + ", and no text";
+    out.add_text(value[i].get_ref<const std::string&>());
+  }
+  return out.problem;
+}
+
 }  // namespace stoker

@@ -48,4 +48,11 @@ std::string read_text_numbers(std::string_view text, FoundTarget& out);
 // A number, or an array of numbers or of arrays that have one shape. true is 1, false is 0.
 std::string read_json_numbers(const nlohmann::json& value, FoundTarget& out);
 
+// The values of a field, as the field has them: texts, or numbers. An empty list is one if they
+// vary.
+std::string read_field_text(const TargetField& field, std::string_view text, FoundTarget& out);
+// A text, or an array of texts.
+std::string read_field_json(const TargetField& field, const nlohmann::json& value,
+                            FoundTarget& out);
+
 }  // namespace stoker

@@ -149,10 +149,10 @@ BlobLabel find_label(const ExampleRecord& record, const std::vector<ExampleEntry
   return as_text(feature.bytes);
 }
 
-// The numbers of the targets of one record after the other.
+// The values of the targets of one record after the other.
 class TargetScan {
  public:
-  explicit TargetScan(const FieldChoice& fields) : found_(fields.targets.size()) {
+  explicit TargetScan(const FieldChoice& fields) : fields_(fields), found_(fields.targets.size()) {
     for (const TargetField& target : fields.targets) {
       choices_.emplace_back("target", target.field, std::span<const std::string_view>());
     }
@@ -161,6 +161,10 @@ class TargetScan {
   std::span<const FoundTarget> read(const ExampleRecord& record,
                                     const std::vector<ExampleEntry>& entries) {
     for (size_t i = 0; i < choices_.size(); ++i) {
+      if (fields_.targets[i].varies) {
+        read_varying(record, entries, fields_.targets[i], found_[i]);
+        continue;
+      }
       const ExampleEntry& entry = choices_[i].find(record, entries);
       read_numbers(record, entry, found_[i]);
       found_[i].offset = record.offset;
@@ -175,6 +179,31 @@ class TargetScan {
   }
 
  private:
+  // A record without such values is one bad sample. A list of no values has no kind.
+  void read_varying(const ExampleRecord& record, const std::vector<ExampleEntry>& entries,
+                    const TargetField& field, FoundTarget& out) {
+    out.clear();
+    const ExampleEntry* const entry = find_entry(entries, field.field);
+    if (entry == nullptr) {
+      out.problem = "is not there: no key " + quoted_name(field.field);
+      return;
+    }
+    const ExampleFeature feature = read_feature(record, *entry);
+    const bool has_texts = feature.kind == FeatureKind::bytes;
+    if (feature.kind != FeatureKind::none && has_texts != field.is_text()) {
+      out.problem = "has " + describe(feature);
+      return;
+    }
+    if (!field.is_text()) {
+      read_numbers(record, *entry, out);
+      return;
+    }
+    read_texts(record, *entry, texts_);
+    for (const std::string_view text : texts_) out.add_text(text);
+  }
+
+  const FieldChoice& fields_;
+  std::vector<std::string_view> texts_;
   std::vector<KeyChoice> choices_;
   std::vector<FoundTarget> found_;
 };
