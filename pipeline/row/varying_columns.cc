@@ -49,6 +49,12 @@ std::vector<TargetColumn> row_columns(std::span<const TargetColumn> columns,
   return all;
 }
 
+bool is_offsets(std::span<const TargetColumn> columns, size_t column) {
+  return columns[column].varies && std::ranges::any_of(columns, [&](const TargetColumn& each) {
+           return each.varies && each.name + kOffsets == columns[column].name;
+         });
+}
+
 PackedValues packed_values(const DeviceBatch& batch, std::span<const TargetColumn> columns,
                            size_t column) {
   const std::string name = columns[column].name + kOffsets;

@@ -27,6 +27,9 @@ namespace stoker {
 std::vector<TargetColumn> row_columns(std::span<const TargetColumn> columns,
                                       const VaryingOptions& options);
 
+// Whether a column of Loader::targets() has another one's offsets.
+bool is_offsets(std::span<const TargetColumn> columns, size_t column);
+
 // The values of all rows of a batch, as above.
 struct PackedValues {
   std::span<const int32_t> offsets;  // rows + 1

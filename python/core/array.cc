@@ -25,6 +25,12 @@ DlType number_type(TargetType type) {
       return kInt32;
     case TargetType::int64:
       return kInt64;
+    case TargetType::float16:
+      return kFloat16;
+    case TargetType::bfloat16:
+      return kBfloat16;
+    case TargetType::text:
+      return kUint8;
     case TargetType::float32:
       break;
   }

@@ -1,13 +1,16 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include "python/core/bind.h"
 #include "python/core/feed.h"
 #include "python/core/python_lock.h"
+#include "python/core/bind_varying.h"
 #include "staging/device_list.h"
 
 namespace stoker::python {
@@ -69,6 +72,29 @@ nb::dict batch_targets(const Batch& batch) {
   nb::dict targets;
   for (const NamedArray& each : batch.targets) targets[each.name.c_str()] = each.array;
   return targets;
+}
+
+nb::dict batch_varying(const Batch& batch, const std::optional<std::vector<int64_t>>& rows) {
+  nb::dict targets;
+  for (const VaryingTarget& each : batch.varying) put_varying(each, rows, targets);
+  return targets;
+}
+
+// As padded_values(), and the rows' lengths.
+std::pair<Array, Array> batch_padded(const Batch& batch, const std::string& name, int64_t multiple,
+                                     const std::variant<int64_t, double>& value) {
+  for (const VaryingTarget& each : batch.varying) {
+    if (each.column.name == name) return padded(each, multiple, value);
+  }
+  throw nb::key_error(name.c_str());
+}
+
+std::vector<std::string> text_targets(const Batch& batch) {
+  std::vector<std::string> names;
+  for (const VaryingTarget& each : batch.varying) {
+    if (each.column.type == TargetType::text) names.push_back(each.column.name);
+  }
+  return names;
 }
 
 std::shared_ptr<Feed> make(const std::shared_ptr<Source>& source, const AugmentSpec& augment,
@@ -207,6 +233,11 @@ void bind_feed(nb::module_& module) {
       .def_prop_ro("weights", [](const Batch& b) { return b.weights; })
       .def_prop_ro("ids", [](const Batch& b) { return b.ids; })
       .def_prop_ro("targets", batch_targets, nb::sig("def targets(self) -> dict[str, Array]"))
+      .def("varying", batch_varying, "rows"_a.none(),
+           nb::sig("def varying(self, rows: collections.abc.Sequence[int] | None) -> dict[str, "
+                   "typing.Any]"))
+      .def("padded", batch_padded, "name"_a, "multiple"_a, "value"_a)
+      .def("text_targets", text_targets)
       .def_prop_ro("views", [](const Batch& b) { return b.views; })
       .def("counted_rows", counted_rows)
       .def("object_counts", object_counts)

@@ -87,6 +87,19 @@ void bind_annotation_options(nb::module_& module) {
       });
 }
 
+void bind_varying_options(nb::module_& module) {
+  nb::enum_<TextChoice>(module, "TextChoice")
+      .value("first", TextChoice::first)
+      .value("random", TextChoice::random)
+      .value("all", TextChoice::all);
+  nb::enum_<TooLong>(module, "TooLong").value("fail", TooLong::fail).value("cut", TooLong::cut);
+  nb::class_<VaryingOptions>(module, "VaryingOptions")
+      .def(nb::init<>())
+      .def_rw("max_bytes", &VaryingOptions::max_bytes)
+      .def_rw("texts", &VaryingOptions::texts)
+      .def_rw("too_long", &VaryingOptions::too_long);
+}
+
 void set_order(LoaderOptions& options, const BoundOrder& bound) { options.order = bound.order; }
 
 void set_buckets(LoaderOptions& options, const BoundBuckets& bound) {
@@ -110,6 +123,7 @@ void set_step_sizes(LoaderOptions& options,
 void bind_options(nb::module_& module) {
   bind_enums(module);
   bind_annotation_options(module);
+  bind_varying_options(module);
   nb::class_<DecodeOptions>(module, "DecodeOptions")
       .def(nb::init<>())
       .def_rw("pixels", &DecodeOptions::pixels)
@@ -153,6 +167,7 @@ void bind_options(nb::module_& module) {
       .def_rw("remote_rows", &LoaderOptions::remote_rows)
       .def_rw("share", &LoaderOptions::share)
       .def_rw("annotations", &LoaderOptions::annotations)
+      .def_rw("varying", &LoaderOptions::varying)
       .def_rw("quarantine_file", &LoaderOptions::quarantine_file);
   nb::class_<ImageFormat>(module, "ImageFormat")
       .def(nb::init<>())

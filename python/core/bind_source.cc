@@ -6,6 +6,7 @@
 #include "python/core/bind.h"
 #include "python/core/python_lock.h"
 #include "python/core/source_sample.h"
+#include "python/core/bind_varying.h"
 
 namespace stoker::python {
 namespace {
@@ -93,7 +94,14 @@ nb::dict targets_of_sample(const SourceSample& sample) {
   nb::dict targets;
   const auto columns = sample.source->targets();
   for (size_t i = 0; i < columns.size(); ++i) {
-    targets[columns[i].name.c_str()] = std::move(arrays[i]);
+    const Array& array = arrays[i];
+    const char* const name = columns[i].name.c_str();
+    if (columns[i].type == TargetType::text) {
+      targets[name] = texts_of(
+          {static_cast<const char*>(array.data), static_cast<size_t>(array.bytes())}, true);
+    } else {
+      targets[name] = array;
+    }
   }
   return targets;
 }
@@ -103,6 +111,7 @@ nb::dict source_targets(const Source& source) {
   for (const TargetColumn& column : complete(source).targets()) {
     nb::list shape;
     for (const int64_t extent : column.shape) shape.append(extent);
+    if (column.varies) shape.append(nb::none());
     targets[column.name.c_str()] = nb::make_tuple(name_of(column.type), nb::tuple(shape));
   }
   return targets;
@@ -139,9 +148,10 @@ void bind_sample(nb::module_& module) {
                    "OSError, with the name and the reason: they cannot be read.",
                    nb::sig("def data(self) -> bytes | None"))
       .def_prop_ro("targets", targets_of_sample,
-                   "Its targets besides the label: Arrays by name, as stoker.with_targets() gave "
-                   "them. OSError: the sample cannot be read.",
-                   nb::sig("def targets(self) -> dict[str, Array]"))
+                   "Its targets besides the label, by name: Arrays, as stoker.with_targets() gave "
+                   "them; of texts a list of them. OSError: the sample cannot be read, or has no "
+                   "values there.",
+                   nb::sig("def targets(self) -> dict[str, Any]"))
       .def_prop_ro(
           "annotations", annotations_of_sample,
           "What lies on its picture, as the data have it: image_id, and lists with an "
@@ -210,7 +220,7 @@ void bind_source(nb::module_& module) {
       .def_prop_ro("targets", source_targets,
                    "The type and the shape (of one sample) of each target besides the label, by "
                    "name: {'tags': ('float32', (40,))}. Empty if there are none.",
-                   nb::sig("def targets(self) -> dict[str, tuple[str, tuple[int, ...]]]"))
+                   nb::sig("def targets(self) -> dict[str, tuple[str, tuple[int | None, ...]]]"))
       .def("label", label_of, "id"_a,
            "The sample's label. IndexError if there is none. Of stoker.dataset() without labels=: "
            "the sample is read now if it was not before.")

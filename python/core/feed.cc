@@ -51,6 +51,7 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
       augment_(std::make_shared<AugmentSpec>(augment)),
       seed_(loader.seed),
       decode_(loader.feed.decode),
+      texts_(loader.varying.texts),
       next_step_(loader.first_step) {
   check_feed_options(options, *device_);
   if (device_->cuda_ordinal() >= 0) {

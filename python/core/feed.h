@@ -53,15 +53,25 @@ struct NamedArray {
   Array array;
 };
 
+// A target that varies, on the host.
+struct VaryingTarget {
+  TargetColumn column;
+  Array values;                    // of all rows, one behind the other
+  std::vector<int32_t> offsets{};  // rows + 1: where each row's begin
+  bool has_all_texts = false;      // a row has several texts, each ended by a NUL
+};
+
 // One batch. On a host only the images and views are lent; the rest are copies.
 struct Batch {
   BatchHeader header;
-  Array images;                       // (rows, height, width, 3) or (rows, 3, height, width)
-  Array labels;                       // (rows) int32
-  Array weights;                      // (rows) float32
-  Array ids;                          // (rows) int64, on the host
-  std::vector<NamedArray> targets{};  // (rows, ...), one per column that is no view
-  std::vector<Array> views{};         // after the first, which is `images`; as images
+  Array images;   // (rows, height, width, 3) or (rows, 3, height, width)
+  Array labels;   // (rows) int32
+  Array weights;  // (rows) float32
+  Array ids;      // (rows) int64, on the host
+  // (rows, ...), one per column that is no view and does not vary.
+  std::vector<NamedArray> targets{};
+  std::vector<VaryingTarget> varying{};
+  std::vector<Array> views{};  // after the first, which is `images`; as images
   std::shared_ptr<const BatchDraws> draws{};
 };
 
@@ -128,6 +138,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void keep_all() noexcept REQUIRES_SHARED(running_mutex_);
   static void give(DeviceBatch& leased, Loan& loan);
   Batch lend(DeviceBatch batch) REQUIRES(stream_mutex_) REQUIRES_SHARED(running_mutex_);
+  std::vector<VaryingTarget> varying_of(const DeviceBatch& batch) const;
   Array as_images(const void* data, Size size, int64_t rows) const;
   void make_normalisers(int rows);
   const void* normalised(size_t view, const void* pixels, const DeviceBatch& batch)
@@ -152,6 +163,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   std::vector<AugmentSpec> specs_{};  // of each shape of batches
   const uint64_t seed_;
   const DecodeOptions decode_;
+  const TextChoice texts_;
   DeviceEdits edits_;
 
   std::atomic<bool> closed_{false};

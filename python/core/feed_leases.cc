@@ -1,6 +1,7 @@
 // The leases of a Feed, and their return.
 #include <cstring>
 
+#include "pipeline/row/varying_columns.h"
 #include "python/core/array.h"
 #include "python/core/feed.h"
 #include "python/core/lease.h"
@@ -139,6 +140,7 @@ Batch Feed::lend(DeviceBatch leased) {
   const auto views = static_cast<size_t>(augment_->views() - 1), targets = columns.size() - views;
   for (size_t i = 0; i < targets; ++i) {
     const TargetColumn& column = columns[i];
+    if (column.varies) continue;
     batch.targets.push_back({column.name, target_array(column, leased.target(i), where_, {rows})});
   }
   for (size_t i = 0; i < views; ++i) {
@@ -146,6 +148,7 @@ Batch Feed::lend(DeviceBatch leased) {
     const void* const pixels = leased.target(targets + i);
     batch.views.push_back(as_images(normalised(i + 1, pixels, leased), size, rows));
   }
+  batch.varying = varying_of(leased);
   batch.draws = draws_of(augment_, source_, seed_, decode_, leased);
   std::shared_ptr<Event> ready;
   if (!on_host()) {
@@ -172,6 +175,22 @@ Batch Feed::lend(DeviceBatch leased) {
     if (!each.array.holder) each.array.holder = lease;
   }
   return batch;
+}
+
+// Their copies are small: they have no places that are not used.
+std::vector<VaryingTarget> Feed::varying_of(const DeviceBatch& batch) const {
+  std::vector<VaryingTarget> varying;
+  for (size_t i = 0; i < source_->targets().size(); ++i) {
+    if (!columns_[i].varies) continue;
+    const PackedValues packed = packed_values(batch, columns_, i);
+    TargetColumn values = columns_[i];
+    values.shape = {packed.offsets.back()};
+    varying.push_back({columns_[i],
+                       copy_of(target_array(values, packed.values, {}, {})),
+                       {packed.offsets.begin(), packed.offsets.end()},
+                       values.type == TargetType::text && texts_ == TextChoice::all});
+  }
+  return varying;
 }
 
 // Returns rows of images in the format of the feed.

@@ -29,9 +29,8 @@ std::string_view without_class(std::string_view message) {
 
 // Fields for which Python has another name than C++.
 const std::map<std::string, std::string> kArguments = {
-    {"decode.max_pixels", "max_pixels"},
-    {"share.steps", "share_steps"},
-    {"share.wait_s", "share_wait"},
+    {"decode.max_pixels", "max_pixels"},       {"share.steps", "share_steps"},
+    {"varying.max_bytes", "max_target_bytes"}, {"share.wait_s", "share_wait"},
     {"store.cache", "stoker.Store(cache=)"},
 };
 

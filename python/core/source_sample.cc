@@ -24,6 +24,15 @@ Array raw_image(std::span<const uint8_t> bytes, SampleEncoding encoding, Size si
   return image;
 }
 
+Array varying_array(TargetColumn column, std::span<const std::byte> values) {
+  const auto memory = std::make_shared<HostBytes>(values.size());
+  if (!values.empty()) std::memcpy(memory->data(), values.data(), values.size());
+  column.shape = {std::ssize(values) / bytes_of(column.type)};
+  Array array = target_array(column, memory->data(), {}, {});
+  array.holder = memory;
+  return array;
+}
+
 }  // namespace
 
 std::span<const uint8_t> read_sample(const SourceSample& sample, std::vector<uint8_t>& buffer) {
@@ -60,7 +69,14 @@ std::vector<Array> read_sample_targets(const SourceSample& sample) {
     arrays.push_back(target_array(column, memory->data(), {}, {}));
     arrays.back().holder = memory;
   }
+  targets.varying.resize(columns.size());
   sample.source->read_targets(sample.id, bytes, targets);
+  if (!targets.problem.empty()) {
+    throw UnreadableSample(sample.source->name(sample.id) + ": " + targets.problem);
+  }
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].varies) arrays[i] = varying_array(columns[i], targets.varying[i]);
+  }
   return arrays;
 }
 

@@ -28,7 +28,8 @@ std::span<const uint8_t> read_sample(const SourceSample& sample, std::vector<uin
 // Returns (height, width, 3) uint8, also for raw sources. Throws UnreadableSample, and DecodeError
 // that begins with the sample's name.
 Array decode_sample(const SourceSample& sample);
-// Returns one array per column of Source::targets(). Throws UnreadableSample.
+// Returns one array per column of Source::targets(), that of a text with its bytes. Throws
+// UnreadableSample.
 std::vector<Array> read_sample_targets(const SourceSample& sample);
 
 // Returns what lies on the sample's picture, as dicts of lists; {}: nothing. Throws

@@ -27,6 +27,8 @@ EXIF = _by_name(_core.ExifPolicy)
 SPLITS = {**_by_name(_core.Split), "val": _core.Split.test, "validation": _core.Split.test}
 LAST_BATCH = _by_name(_core.LastBatch)
 ON_BAD = _by_name(_core.OnBadSample)
+TEXTS = _by_name(_core.TextChoice)
+TOO_LONG = _by_name(_core.TooLong)
 
 
 def choose(field: str, value: object, names: dict[str, Any]) -> Any:

@@ -85,14 +85,48 @@ class Batch:
         return self._leased().ids
 
     @property
-    def targets(self) -> dict[str, _core.Array]:
+    def targets(self) -> dict[str, Any]:
         """The targets besides the labels, by name: (rows, ...), of the type and shape that
         source.targets says, on the Loader's device; see stoker.with_targets(). If rows are mixed
         with each other, two more: mix_label (int32), the partner's label, and mix_weight (float32),
         the share of the row's own label and pixels, 1 for a row that is not mixed. If the source
         has annotations, what stoker.Annotations lists. Else empty.
+
+        Targets of any length are on the host: texts as a list with a str for each row (a list of
+        them with texts='all', '' where nothing is known); numbers as one array of those of all
+        rows, and NAME_offsets, int32 (rows + 1): row r has values[offsets[r]:offsets[r + 1]].
         """
+        leased = self._leased()
+        return {**leased.targets, **leased.varying(None)}
+
+    @property
+    def texts(self) -> list[Any]:
+        """The text of each row, if the source has one target of texts (`targets` has others).
+        AttributeError: there is none, or there are several.
+        """
+        leased = self._leased()
+        names = leased.text_targets()
+        if len(names) != 1:
+            there = f"several texts, {', '.join(names)}: see targets" if names else "no texts"
+            raise AttributeError(f"the samples have {there} (targets_from='txt:text')")
+        return leased.varying(None)[names[0]]
+
+    def padded(
+        self, name: str, *, multiple: int = 1, value: float = 0
+    ) -> tuple[_core.Array, _core.Array]:
+        """A target of lists of numbers as (rows, the longest list rounded up to a multiple), filled
+        up with `value`, and the lengths, (rows,) int64. Both are new arrays on the host.
+
+        KeyError: there is no such target. ValueError: it is of texts; the type cannot hold `value`.
+        """
+        return self._leased().padded(name, multiple, value)
+
+    def _arrays(self) -> dict[str, _core.Array]:
         return self._leased().targets
+
+    def _varying(self) -> dict[str, Any]:
+        """Targets of any length, of the rows that count."""
+        return self._leased().varying(self.counted_rows)
 
     @property
     def counted_rows(self) -> list[int]:

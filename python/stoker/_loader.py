@@ -104,6 +104,10 @@ class Loader(Generic[Item]):
         annotations: stoker.Annotations, for a source whose pictures carry boxes, masks, keypoints
             or label images (stoker.open(objects=), with_annotations()): how many objects a row has
             room for, and in which form they come; default: those of stoker.Annotations().
+        texts: which of a sample's texts its row has (targets_from='txt:text'): 'first'; 'random',
+            another one in each epoch; or 'all', a list of them.
+        max_target_bytes: of each text, or list of numbers, of a row; batches have place for them.
+        too_long: what has more is a bad sample ('fail'), or cut behind a character ('cut').
         metadata: a function of (name, label) for Batch.metadata; it does not slow down the pixels.
 
     A function of your own
@@ -198,6 +202,9 @@ class Loader(Generic[Item]):
         max_bad: float = 0.05,
         quarantine: str | os.PathLike[str] | None = None,
         annotations: Annotations | None = None,
+        texts: str = "first",
+        max_target_bytes: int = 2048,
+        too_long: str = "fail",
         metadata: Callable[[str, int], Any] | None = None,
         on_batch: Callable[[Batch], Item] | None = None,
         on_batch_ahead: int = 1,
@@ -236,6 +243,9 @@ class Loader(Generic[Item]):
             on_bad=on_bad,
             max_bad=max_bad,
             quarantine=quarantine,
+            texts=texts,
+            max_target_bytes=max_target_bytes,
+            too_long=too_long,
         )
         options = make_options()
         options.annotations = _annotation_options(source, annotations)

@@ -11,7 +11,15 @@ from collections.abc import Sequence
 from numbers import Real
 
 from stoker import _core
-from stoker._arguments import LAST_BATCH, ON_BAD, choose, decode_options, yes_or_no
+from stoker._arguments import (
+    LAST_BATCH,
+    ON_BAD,
+    TEXTS,
+    TOO_LONG,
+    choose,
+    decode_options,
+    yes_or_no,
+)
 from stoker._decoded_cache import DecodedCache, core_of
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)  #: of pixels / 255, RGB
@@ -63,6 +71,9 @@ def loader_options(
     on_bad: str,
     max_bad: float,
     quarantine: str | os.PathLike[str] | None,
+    texts: str,
+    max_target_bytes: int,
+    too_long: str,
 ) -> _core.LoaderOptions:
     """See Loader. ValueError: an argument, with its value; combinations of arguments are checked
     when the feed is made.
@@ -97,6 +108,10 @@ def loader_options(
     options.feed.on_bad_sample = choose("on_bad", on_bad, ON_BAD)
     options.feed.max_bad = _number("max_bad", max_bad)
     options.quarantine_file = "" if quarantine is None else os.fspath(quarantine)
+    options.varying = _core.VaryingOptions()
+    options.varying.texts = choose("texts", texts, TEXTS)
+    options.varying.too_long = choose("too_long", too_long, TOO_LONG)
+    options.varying.max_bytes = _whole("max_target_bytes", max_target_bytes)
     return options
 
 

@@ -146,7 +146,11 @@ def tar(
     targets_from: what the samples have besides the label (batch.targets): 'json:FIELD', a number,
         or an array of one shape in all samples, in the sample's .json; 'npy' or 'NAME.npy', an
         array of NumPy. A target is named by its field. Its type is that of the first sample, or
-        what stands behind the field: 'json:age:float32', ':int64', ':int32' or ':uint8'.
+        what stands behind the field: 'json:age:float32', ':int64', ':int32', ':uint8', ':float16'
+        or ':bfloat16'. With [] behind the type each sample has a list of its own length:
+        'json:tokens:int32[]', 'tokens.npy:int64[]'. ':text' is a text (UTF-8) or a list of texts:
+        'json:captions:text', 'txt:text', or any other extension. A sample without values there is a
+        bad sample; see Loader(texts=) and Batch.texts.
     objects_from: the objects on each picture, which move with the pixels (see with_annotations()):
         'json', 'NAME.json' or 'json:FIELD', the sample's JSON or a field of it. That is a list of
         objects with COCO's fields (bbox; category_id, or category and label, which may be texts;

@@ -108,7 +108,12 @@ def _spread(sharding: jax.sharding.Sharding, batch: stoker.Batch) -> Batch | Bat
         return jax.make_array_from_process_local_data(sharding, np.asarray(part))
 
     images, labels, weights = shared(batch.images), shared(batch.labels), shared(batch.weights)
-    if not batch.targets:
+    if varying := batch._varying():
+        raise ValueError(
+            f"of {', '.join(varying)} samples have different numbers, which no array of JAX has: "
+            "take stoker.Loader, whose Batch has texts and padded()"
+        )
+    if not batch._arrays():
         return Batch(images, labels, weights)
-    targets = {name: shared(values) for name, values in batch.targets.items()}
+    targets = {name: shared(values) for name, values in batch._arrays().items()}
     return BatchWithTargets(images, labels, weights, targets)

@@ -125,7 +125,7 @@ class Dataset(keras.utils.PyDataset, Generic[Item]):  # type: ignore[misc]
 
 def _arrays(target: str | tuple[str, ...] | None, batch: Batch) -> tuple[np.ndarray, Any]:
     counts = slice(None) if batch.valid == len(batch) else np.asarray(batch.weights) > 0
-    arrays = {name: np.asarray(values)[counts] for name, values in batch.targets.items()}
+    arrays = {name: np.asarray(values)[counts] for name, values in batch._arrays().items()}
     images, labels = np.asarray(batch.images)[counts], np.asarray(batch.labels)[counts]
     if isinstance(target, str):
         return images, arrays[target]
@@ -144,6 +144,11 @@ def _check_target(
 ) -> None:
     """ValueError: a name that is neither a target of the source nor carried."""
     for name in (target,) if isinstance(target, str) else target or ():
+        if name in source.targets and None in source.targets[name][1]:
+            raise ValueError(
+                f"target is {name!r}, of which samples have different numbers: take stoker.Loader, "
+                "whose Batch has texts and padded()"
+            )
         if name not in source.targets and name not in carried:
             there = ", ".join(map(repr, [*source.targets, *carried])) or "none"
             raise ValueError(f"target is {name!r}; the targets of the source are {there}")

@@ -280,11 +280,13 @@ class _Epoch:
 def _tensors(batch: Batch) -> tuple[Any, ...]:
     views = [torch.from_dlpack(rows) for rows in batch.views]
     labels = torch.from_dlpack(batch.labels).long()
-    targets = {name: torch.from_dlpack(values) for name, values in batch.targets.items()}
+    targets = {name: torch.from_dlpack(values) for name, values in batch._arrays().items()}
     if batch.valid < len(batch):
         counts = torch.from_dlpack(batch.weights) > 0
         views, labels = [rows[counts] for rows in views], labels[counts]
         targets = {name: values[counts] for name, values in targets.items()}
+    for name, values in batch._varying().items():
+        targets[name] = values if isinstance(values, list) else torch.from_dlpack(values)
     images = views if len(views) > 1 else views[0]
     return (images, labels, targets) if targets else (images, labels)
 

@@ -39,7 +39,7 @@ struct DumpOptions {
 void add_dump_options(CLI::App& app, DumpOptions& options) {
   add_data_option(app, options.data);
   add_objects_options(app, options.data);
-  add_target_option(app, options.data);
+  add_target_options(app, options.data);
   add_sample_options(app, options.samples);
   add_shuffle_option(app, options.samples);
   add_split_option(app, options.data);
@@ -76,6 +76,7 @@ LoaderOptions dump_loader_options(const DumpOptions& options) {
   loader.epochs = options.steps < 0 ? 1 : -1;
   loader.first_epoch_offset = options.epoch;
   loader.feed = options.data.feed();
+  loader.varying = options.data.varying();
   return loader;
 }
 
@@ -93,7 +94,9 @@ int run_dump(int argc, char** argv) {
       "[x, y, width, height] in source pixels: what the first crops and resizes show, which may "
       "be\n"
       "fractions and lie over the edge. `draws` is all that was done to the image, in order;\n"
-      "with views() it has a line for each view, whose rows are target_view_1_00000.npy, ...",
+      "with views() it has a line for each view, whose rows are target_view_1_00000.npy, ...\n"
+      "Targets of any length have the values of all rows one behind the other, and row r's from\n"
+      "target_NAME_offsets_00000.npy [r] to [r + 1]; `texts` in rows.jsonl are the texts.",
       "  stoker dump --data data/imagenette --size 224 --batch 32 --steps 2 --out /tmp/dump\n"
       "  stoker dump --data data/cifar --model airnet --batch 256 --rank 1 --world 2 --out d\n"
       "  stoker dump --data data/imagenette --augment \"random_resized_crop(160) | solarize(128)\" "
@@ -135,7 +138,8 @@ int run_dump(int argc, char** argv) {
     const DeviceBatch batch = loader.next(0, *stream);
     batch.synchronize();
     write_batch_files(options.out, loader.targets(), batch);
-    rows.append(rows_jsonl(source, augment, options.seed, batch, feed.feed.decode));
+    rows.append(
+        rows_jsonl(source, augment, options.seed, batch, feed.feed.decode, loader.targets()));
     progress.update(step + 1, fmt::format("{} of {} batches", step + 1, steps));
   }
   rows.close();

@@ -10,10 +10,13 @@
 
 #include "decode/image_decoder.h"
 #include "pipeline/augment/program.h"
+#include "pipeline/files/printable_name.h"
 #include "pipeline/loader.h"
+#include "pipeline/row/varying_columns.h"
 #include "tools/command/command.h"
 #include "tools/data/annotation_painter.h"
 #include "tools/data/contact_sheet.h"
+#include "tools/data/dump_rows.h"
 #include "tools/option/augment_choice.h"
 #include "tools/option/bucket_choice.h"
 #include "tools/option/feed_options.h"
@@ -132,6 +135,16 @@ std::string describe_label(const Source& source, int label) {
                        : fmt::format("{} {}", label, names[static_cast<size_t>(label)]);
 }
 
+// Returns "\"a dog\"  " for a row with a text; else "".
+std::string describe_text(const std::vector<TargetColumn>& columns, const DeviceBatch& batch,
+                          int row) {
+  const auto found = std::ranges::find(columns, TargetType::text, &TargetColumn::type);
+  if (found == columns.end()) return "";
+  const auto column = static_cast<size_t>(found - columns.begin());
+  const std::string text(row_text(packed_values(batch, columns, column), row));
+  return fmt::format("\"{}\"  ", printable_name(text));
+}
+
 // Returns what stands below a row's picture: its label, or how many objects lie on it.
 std::string describe_content(const Source& source, const DeviceBatch& batch, int row) {
   if (!source.annotations().objects) return describe_label(source, batch.labels()[row]);
@@ -183,8 +196,9 @@ void draw_tile(const SheetPlan& plan, int tile, const Source& source,
   if (shown.width > 0 && !note.bad) sheet.draw_frame(frame_of(draws, shown), kBox);
 
   const std::string lines[kTextLines] = {
-      fmt::format("{}{}{}", describe_content(source, batch, row),
-                  is_mirrored(draws) ? "  flipped" : "", describe_mix(source, note.mix)),
+      fmt::format("{}{}{}{}", describe_text(columns, batch, row),
+                  describe_content(source, batch, row), is_mirrored(draws) ? "  flipped" : "",
+                  describe_mix(source, note.mix)),
       describe_crop(note, draws), describe_rest(draws), source.name(batch.ids()[row])};
   const SheetColor colors[kTextLines] = {kText, note.bad ? kAlarm : kFaint, kFaint, kFaint};
   for (int line = 0; line < kTextLines; ++line) {
@@ -196,6 +210,7 @@ void draw_tile(const SheetPlan& plan, int tile, const Source& source,
 void add_peek_options(CLI::App& app, PeekOptions& options) {
   add_data_option(app, options.data);
   add_objects_options(app, options.data);
+  add_target_options(app, options.data);
   add_split_option(app, options.data);
   app.add_option("--out,-o", options.out, "PNG file to write")->required();
   app.add_option("--count", options.count, "Number of pictures")->check(CLI::Range(1, 100'000));
@@ -219,8 +234,9 @@ int run_peek(int argc, char** argv) {
       "peek",
       "Draws a contact sheet of what the model sees: each sample of the first batch beside its "
       "source\n"
-      "image, in which the crop is framed. Below stand the label, whether the sample is flipped, "
+      "image, in which the crop is framed. Below stand the text of --target-from, if it is one, "
       "the\n"
+      "label, whether the sample is flipped, the\n"
       "crop in source pixels, what else was done to it, and the file. --objects are drawn on what\n"
       "the model sees. With --buckets each line of the sheet is a step, in the size of its bucket.",
       "  stoker peek --data data/imagenette -o sheet.png\n"
@@ -264,6 +280,7 @@ int run_peek(int argc, char** argv) {
   loader_options.shuffle = !options.no_shuffle;
   loader_options.first_epoch_offset = options.epoch;
   loader_options.feed.decode = options.data.decode();
+  loader_options.varying = options.data.varying();
   loader_options.ring_depth = 1;
   loader_options.feed.max_bad = count + 1;  // bad samples are shown and are no error
   if (source->annotations().masks) loader_options.annotations.masks = RowMasks::bits;

@@ -36,6 +36,9 @@ const std::map<std::string, PixelPolicy> kPixelPolicies = {
     {"fast", PixelPolicy::fast}};
 const std::map<std::string, OnBadSample> kOnBad = {{"substitute", OnBadSample::substitute},
                                                    {"fail", OnBadSample::fail}};
+const std::map<std::string, TextChoice> kTexts = {
+    {"first", TextChoice::first}, {"random", TextChoice::random}, {"all", TextChoice::all}};
+const std::map<std::string, TooLong> kTooLong = {{"fail", TooLong::fail}, {"cut", TooLong::cut}};
 
 }  // namespace
 
@@ -46,6 +49,11 @@ DecodeOptions DataOptions::decode() const {
 }
 
 OnBadSample DataOptions::on_bad_sample() const { return kOnBad.at(on_bad); }
+
+VaryingOptions DataOptions::varying() const {
+  return {
+      .max_bytes = max_target_bytes, .texts = kTexts.at(texts), .too_long = kTooLong.at(too_long)};
+}
 
 FeedOptions DataOptions::feed() const {
   const std::optional<DecodedCacheOptions> kept = store.decoded();
@@ -78,14 +86,27 @@ void add_field_options(CLI::App& app, DataOptions& options) {
   add_store_options(app, options.store);
 }
 
-void add_target_option(CLI::App& app, DataOptions& options) {
+void add_target_options(CLI::App& app, DataOptions& options) {
   app.add_option("--target-from", options.targets_from,
                  "Where shards or a list have targets besides the label (numbers, or arrays of one "
                  "shape in all samples), several times: a column or key; in tar shards json:FIELD, "
-                 "npy or NAME.npy. A suffix such as :float32 says the type. They stay as they are: "
-                 "boxes do not move with the pixels")
+                 "npy or NAME.npy. A suffix such as :float32 says the type; with :int32[] samples "
+                 "have lists of different lengths, and with :text texts (in tar shards txt:text, "
+                 "or any other extension). They stay as they are: boxes do not move with the "
+                 "pixels")
       ->allow_extra_args(false)
       ->default_str("");
+  app.add_option("--texts", options.texts,
+                 "Which of a sample's texts its row has: the first; a random one, which is another "
+                 "one in each epoch; or all")
+      ->check(CLI::IsMember(&kTexts));
+  app.add_option("--max-target-bytes", options.max_target_bytes,
+                 "Place in each row for a text, or for a list of numbers")
+      ->check(CLI::Range(8, 1 << 24));
+  app.add_option("--too-long", options.too_long,
+                 "What happens to texts and lists that have more: fail makes a bad sample of it, "
+                 "cut takes the characters that have place")
+      ->check(CLI::IsMember(&kTooLong));
 }
 
 void add_objects_options(CLI::App& app, DataOptions& options) {

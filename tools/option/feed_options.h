@@ -33,17 +33,21 @@ struct DataOptions {
   double max_bad = FeedOptions{}.max_bad;
   std::string on_bad = "substitute";
   std::string seek_index = FeedOptions{}.seek_index;
+  std::string texts = "first", too_long = "fail";
+  int max_target_bytes = VaryingOptions{}.max_bytes;
   StoreOptionGroup store;
 
   DecodeOptions decode() const;
   OnBadSample on_bad_sample() const;
+  VaryingOptions varying() const;
   FeedOptions feed() const;  // with a DecodedCache of its own, if --cache asks for one
 };
 
 void add_data_option(CLI::App& app, DataOptions& options);  // --data, and those below
 // --image-from --label-from --store-...
 void add_field_options(CLI::App& app, DataOptions& options);
-void add_target_option(CLI::App& app, DataOptions& options);  // --target-from
+// --target-from --texts --max-target-bytes --too-long
+void add_target_options(CLI::App& app, DataOptions& options);
 // --objects --objects-from --label-image-from
 void add_objects_options(CLI::App& app, DataOptions& options);
 // --target-from for the one that a model learns.

@@ -150,6 +150,7 @@ const std::map<std::string, std::string> kOptionsOfFields = {
     {"resident_bytes", "resident-mib"},
     {"store.cache", "cache"},
     {"targets_from", "target-from"},
+    {"varying.max_bytes", "max-target-bytes"},
 };
 
 // Returns "--batch" for batch_size, or the field itself if there is no such option.
