@@ -50,9 +50,10 @@ class Loader {
   // back.
   int max_leases(int device) const;
 
-  // Returns the columns of DeviceBatch::target(): those of Source::targets() and, if rows are
-  // mixed, mix_columns() behind them. Where a column's shape is in pixels, it is that of batches
-  // with this BatchHeader::shape; a row has so many bytes in them.
+  // Returns the columns of DeviceBatch::target(): those of Source::targets(), the offsets of those
+  // that vary (row/packed_values.h) and, if rows are mixed, mix_columns() behind them. Where a
+  // column's shape is in pixels, it is that of batches with this BatchHeader::shape; a row has so
+  // many bytes in them.
   const std::vector<TargetColumn>& targets(int shape = 0) const;
 
   int64_t steps_per_epoch() const;

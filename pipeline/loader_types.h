@@ -110,8 +110,8 @@ enum class TooLong : uint8_t {
   cut,   // behind the last whole character (of UTF-8) or number that has place
 };
 
-// How targets that vary (TargetColumn::varies) travel in a batch, on the host: pipeline/row/
-// varying_columns.h says in which form.
+// How targets that vary (TargetColumn::varies) travel in a batch, on the host:
+// pipeline/row/packed_values.h says in which form.
 struct VaryingOptions {
   int max_bytes = 2048;  // of each such column and row
   TextChoice texts = TextChoice::first;

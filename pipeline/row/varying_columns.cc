@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "pipeline/augment/dropped_text.h"
 #include "pipeline/files/digest.h"
 #include "pipeline/files/invalid_field.h"
 #include "pipeline/files/printable_name.h"
 #include "pipeline/files/utf8.h"
+#include "pipeline/row/packed_values.h"
 
 namespace stoker {
 namespace {
@@ -17,7 +17,6 @@ namespace {
 // augmentation.
 constexpr uint32_t kTextDraw = 0x54455800;
 constexpr int kMostVaryingBytes = 1 << 24;
-constexpr const char* kOffsets = "_offsets";
 
 std::string_view as_characters(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -43,48 +42,10 @@ std::vector<TargetColumn> row_columns(std::span<const TargetColumn> columns,
   for (TargetColumn& column : all) {
     if (!column.varies) continue;
     column.shape = {options.max_bytes / bytes_of(column.type)};
-    offsets.push_back({column.name + kOffsets, TargetType::int32, {2}, true});
+    offsets.push_back({offsets_name(column), TargetType::int32, {2}, true});
   }
   all.insert(all.end(), offsets.begin(), offsets.end());
   return all;
-}
-
-bool is_offsets(std::span<const TargetColumn> columns, size_t column) {
-  return columns[column].varies && std::ranges::any_of(columns, [&](const TargetColumn& each) {
-           return each.varies && each.name + kOffsets == columns[column].name;
-         });
-}
-
-PackedValues packed_values(const DeviceBatch& batch, std::span<const TargetColumn> columns,
-                           size_t column) {
-  const std::string name = columns[column].name + kOffsets;
-  const auto offsets = std::ranges::find(columns, name, &TargetColumn::name);
-  const auto place = static_cast<size_t>(offsets - columns.begin());
-  return {{reinterpret_cast<const int32_t*>(batch.target(place)),
-           static_cast<size_t>(batch.shape().rows) + 1},
-          batch.target(column)};
-}
-
-std::vector<std::byte> padded_values(const PackedValues& packed, std::span<const std::byte> fill,
-                                     int64_t multiple, int64_t& longest) {
-  const size_t rows = packed.offsets.size() - 1, bytes = fill.size();
-  const auto length = [&](size_t row) {
-    return static_cast<size_t>(packed.offsets[row + 1] - packed.offsets[row]);
-  };
-  size_t most = 0;
-  for (size_t row = 0; row < rows; ++row) most = std::max(most, length(row));
-  const auto step = static_cast<size_t>(multiple);
-  const size_t places = (most + step - 1) / step * step;
-  std::vector<std::byte> padded(rows * places * bytes);
-  for (size_t row = 0; row < rows; ++row) {
-    std::byte* out = padded.data() + row * places * bytes;
-    const auto first = static_cast<size_t>(packed.offsets[row]);
-    if (length(row) > 0) std::memcpy(out, packed.values + first * bytes, length(row) * bytes);
-    out += length(row) * bytes;
-    for (size_t i = length(row); i < places; ++i) out = std::ranges::copy(fill, out).out;
-  }
-  longest = static_cast<int64_t>(places);
-  return padded;
 }
 
 void check_varying(const Source& source, const AugmentSpec& augment, const VaryingOptions& options,

@@ -1,11 +1,7 @@
 // The columns of a batch for targets that vary (captions, tokens): LoaderOptions::varying says in
-// which form. They lie in the host part of a slab. A finished batch has them in Arrow's layout: the
-// values of all rows, one behind the other without gaps, in the column of the target's name, and in
-// NAME_offsets int32 (rows + 1): the values of row r are those from offsets[r] to offsets[r + 1].
-// Values of texts are bytes, of UTF-8; with TextChoice::all each text is ended by a NUL.
-//
-// Before a batch is finished, each row has a place of max_bytes for its values, and the number of
-// these where its offset will be. Owner: RowFiller. Threads: any, each row by one thread.
+// which form, and packed_values.h how a finished batch has them. They lie in the host part of a
+// slab. Before a batch is finished, each row has a place of max_bytes for its values, and the
+// number of these where its offset will be. Owner: RowFiller. Threads: any, each row by one thread.
 #pragma once
 
 #include <cstddef>
@@ -26,23 +22,6 @@ namespace stoker {
 // row, of which rows + 1 are used.
 std::vector<TargetColumn> row_columns(std::span<const TargetColumn> columns,
                                       const VaryingOptions& options);
-
-// Whether a column of Loader::targets() has another one's offsets.
-bool is_offsets(std::span<const TargetColumn> columns, size_t column);
-
-// The values of all rows of a batch, as above.
-struct PackedValues {
-  std::span<const int32_t> offsets;  // rows + 1
-  const std::byte* values = nullptr;
-};
-// `columns`: Loader::targets(). REQUIRES: columns[column] varies and is no column of offsets.
-PackedValues packed_values(const DeviceBatch& batch, std::span<const TargetColumn> columns,
-                           size_t column);
-
-// Returns the values as (rows, longest row rounded up to a multiple of `multiple`), filled up with
-// `fill`, one value. `longest`: gets that number.
-std::vector<std::byte> padded_values(const PackedValues& packed, std::span<const std::byte> fill,
-                                     int64_t multiple, int64_t& longest);
 
 // Throws InvalidField for options that cannot be, for batches of so many rows.
 void check_varying(const Source& source, const AugmentSpec& augment, const VaryingOptions& options,

@@ -8,9 +8,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/core/bind.h"
+#include "python/core/bind_varying.h"
 #include "python/core/feed.h"
 #include "python/core/python_lock.h"
-#include "python/core/bind_varying.h"
 #include "staging/device_list.h"
 
 namespace stoker::python {

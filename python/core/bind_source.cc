@@ -4,9 +4,9 @@
 
 #include "pipeline/source/growing_source.h"
 #include "python/core/bind.h"
+#include "python/core/bind_varying.h"
 #include "python/core/python_lock.h"
 #include "python/core/source_sample.h"
-#include "python/core/bind_varying.h"
 
 namespace stoker::python {
 namespace {

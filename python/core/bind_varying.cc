@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "pipeline/row/varying_columns.h"
+#include "pipeline/row/packed_values.h"
 #include "pipeline/source/blob/target_values.h"
 
 namespace stoker::python {

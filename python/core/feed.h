@@ -138,7 +138,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void keep_all() noexcept REQUIRES_SHARED(running_mutex_);
   static void give(DeviceBatch& leased, Loan& loan);
   Batch lend(DeviceBatch batch) REQUIRES(stream_mutex_) REQUIRES_SHARED(running_mutex_);
-  std::vector<VaryingTarget> varying_of(const DeviceBatch& batch) const;
+  std::vector<VaryingTarget> varying_of(const DeviceBatch& batch,
+                                        const std::vector<TargetColumn>& columns) const;
   Array as_images(const void* data, Size size, int64_t rows) const;
   void make_normalisers(int rows);
   const void* normalised(size_t view, const void* pixels, const DeviceBatch& batch)

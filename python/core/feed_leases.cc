@@ -1,7 +1,7 @@
 // The leases of a Feed, and their return.
 #include <cstring>
 
-#include "pipeline/row/varying_columns.h"
+#include "pipeline/row/packed_values.h"
 #include "python/core/array.h"
 #include "python/core/feed.h"
 #include "python/core/lease.h"
@@ -148,7 +148,7 @@ Batch Feed::lend(DeviceBatch leased) {
     const void* const pixels = leased.target(targets + i);
     batch.views.push_back(as_images(normalised(i + 1, pixels, leased), size, rows));
   }
-  batch.varying = varying_of(leased);
+  batch.varying = varying_of(leased, columns);
   batch.draws = draws_of(augment_, source_, seed_, decode_, leased);
   std::shared_ptr<Event> ready;
   if (!on_host()) {
@@ -178,14 +178,15 @@ Batch Feed::lend(DeviceBatch leased) {
 }
 
 // Their copies are small: they have no places that are not used.
-std::vector<VaryingTarget> Feed::varying_of(const DeviceBatch& batch) const {
+std::vector<VaryingTarget> Feed::varying_of(const DeviceBatch& batch,
+                                            const std::vector<TargetColumn>& columns) const {
   std::vector<VaryingTarget> varying;
   for (size_t i = 0; i < source_->targets().size(); ++i) {
-    if (!columns_[i].varies) continue;
-    const PackedValues packed = packed_values(batch, columns_, i);
-    TargetColumn values = columns_[i];
+    if (!columns[i].varies) continue;
+    const PackedValues packed = packed_values(batch, columns, i);
+    TargetColumn values = columns[i];
     values.shape = {packed.offsets.back()};
-    varying.push_back({columns_[i],
+    varying.push_back({columns[i],
                        copy_of(target_array(values, packed.values, {}, {})),
                        {packed.offsets.begin(), packed.offsets.end()},
                        values.type == TargetType::text && texts_ == TextChoice::all});

@@ -12,7 +12,7 @@
 #include "pipeline/augment/program.h"
 #include "pipeline/files/printable_name.h"
 #include "pipeline/loader.h"
-#include "pipeline/row/varying_columns.h"
+#include "pipeline/row/packed_values.h"
 #include "tools/command/command.h"
 #include "tools/data/annotation_painter.h"
 #include "tools/data/contact_sheet.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "pipeline/loader.h"
-#include "pipeline/row/varying_columns.h"
+#include "pipeline/row/packed_values.h"
 #include "pipeline/source.h"
 
 namespace stoker {
