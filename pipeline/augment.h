@@ -7,10 +7,12 @@
 //
 // A list may end with mix(...), which mixes rows with each other (mix.h), or be views(...) of
 // several lists: several rows of one sample, of one reading and one decoding. A list that ends with
-// five_crop(...) or ten_crop(...) is such views, too.
+// five_crop(...) or ten_crop(...) is such views, too. pictures(...) has a list for each picture of
+// a sample.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,8 +51,11 @@ struct AugmentSpec {
   // Reads back as the same stages, without operations that no text names.
   std::string stages_text() const;
   int views() const { return 1 + static_cast<int>(more_views.size()); }
-  AugmentView view(int number) const;        // with the size of its rows
-  AugmentSpec with_output(Size size) const;  // for rows of another size
+  // Whether the views after the first are of further pictures of the sample.
+  bool has_pictures() const { return !more_views.empty() && !more_views[0].picture.empty(); }
+  int own_views() const { return has_pictures() ? 1 : views(); }  // of the sample's own picture
+  AugmentView view(int number) const;                             // with the size of its rows
+  AugmentSpec with_output(Size size) const;                       // for rows of another size
 
   // Appends an operation to the first view. Throws std::invalid_argument for a name that is no word
   // or is there already, and for an operation without a function.
@@ -61,9 +66,10 @@ struct AugmentSpec {
   void validate() const;
   // Whether rows are made of several samples: then a Loader makes them.
   bool combines() const { return stages.combines(); }
-  // The same for images of this size, or of any (none). Also throws if the list does not say which
-  // size the rows have.
-  void validate_for(std::optional<Size> source) const;
+  // The same for images of this size, or of any (none), and for further pictures, by their names.
+  // Also throws if the list does not say which size the rows have.
+  using PictureSizes = std::map<std::string, std::optional<Size>>;
+  void validate_for(std::optional<Size> source, const PictureSizes& pictures = {}) const;
   std::string describe() const;  // one line, canonical: part of the fingerprint
 };
 
@@ -116,10 +122,15 @@ class Augmenter {
   DecodeStatus file_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                         int64_t sample, MutableImageView out, Size& source,
                         std::span<const uint8_t> seek_index = {});
-  // `outs`: one for each view; the first has any size, the others that of their view.
+  // `outs`: one for each view of the sample's own picture; the first has any size, the others that
+  // of their view.
   DecodeStatus file_views(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                           int64_t sample, std::span<const MutableImageView> outs, Size& source,
                           std::span<const uint8_t> seek_index = {});
+  // Makes the row of a further picture of the sample, after that of its own: the view's number says
+  // of which. Where both lists have same(...), pictures that have other sizes there are a status.
+  DecodeStatus file_picture_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
+                                int64_t sample, int view, MutableImageView out, Size& source);
   // Does the same with those bytes of the file that its views show, by its seek index. Returns
   // false if the pieces do not do; then file_row() or file_views() of the whole file says the rest.
   bool file_pieces(const FilePieces& file, uint64_t seed, int64_t epoch, int64_t sample,

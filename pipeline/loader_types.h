@@ -194,6 +194,9 @@ struct RowNote {
   // The samples whose pictures a stage put to the row's own (mosaic, mixup, copy_paste), in the
   // order in which they were drawn; -1 behind the last.
   std::array<SampleId, kMaxPictures - 1> partners = no_partners();
+  // The sizes of the source's further pictures (AugmentView::picture), in the order of the views;
+  // {} where a picture was not made.
+  std::array<Size, kMaxPictures - 1> picture_sizes{};
   // A bit for each of the pictures, the own one's the lowest: it is the own sample's, because the
   // partner's could not be read.
   uint8_t replaced = 0;

@@ -73,6 +73,14 @@ class LookAhead {
   virtual ~LookAhead() = default;
 };
 
+// A further picture that each sample has besides its own, as the control map of an image.
+struct PictureInfo {
+  std::string name;  // a word
+  SampleEncoding encoding = SampleEncoding::image_file;
+  Size raw_size{};  // of all of them, if they are raw
+  bool operator==(const PictureInfo&) const = default;
+};
+
 // Facts of a source that are known before a sample is read. They are the same for the life of the
 // source.
 struct SourceInfo {
@@ -85,6 +93,8 @@ struct SourceInfo {
   std::vector<TargetColumn> targets{};
   // The kinds of annotations that lie on the pictures; mostly none.
   AnnotationInfo annotations{};
+  // The pictures of every sample besides its own; mostly none.
+  std::vector<PictureInfo> pictures{};
   // Files that are left out or listed under two labels, in a fixed order.
   std::vector<SourceNote> notes{};
   // Changes when the list of samples or labels changes; not with the content of a file.
@@ -170,6 +180,14 @@ class Source {
     out.clear();
     return {};
   }
+  // As read(), for the picture that info().pictures[number] describes. MayWait::no: not ok if its
+  // bytes are not in memory.
+  virtual ReadStatus read_picture([[maybe_unused]] SampleId id, [[maybe_unused]] size_t number,
+                                  [[maybe_unused]] MayWait may_wait,
+                                  [[maybe_unused]] std::vector<uint8_t>& buffer,
+                                  [[maybe_unused]] std::span<const uint8_t>& bytes) const {
+    return {false, "the samples have no further pictures"};
+  }
   // A digest of the labels in the order of the samples: the same in a folder, in shards or a list
   // (drawn samples have their own); the fingerprint if they are unknown. Here it asks for each.
   virtual uint64_t labels_digest() const;
@@ -184,6 +202,7 @@ class Source {
   Size raw_size() const { return info().raw_size; }
   std::span<const TargetColumn> targets() const { return info().targets; }
   const AnnotationInfo& annotations() const { return info().annotations; }
+  std::span<const PictureInfo> pictures() const { return info().pictures; }
   const std::vector<SourceNote>& notes() const { return info().notes; }
   uint64_t fingerprint() const { return info().fingerprint; }
   bool knows_labels() const { return info().knows_labels; }
@@ -223,6 +242,12 @@ struct SourceOptions {
   // label unless label_from is given.
   std::string objects_from{};
   std::string label_image_from{};
+  // Further pictures of each sample, as "NAME=FIELD", the field as for image_from; of a folder,
+  // "NAME=PATH" of another one, whose files have the same names but for their extensions. A sample
+  // that lacks one is a bad sample, if the data can be opened without it. In a folder all pictures
+  // count, in whatever folders, and none has a class; shards and a list are asked for no label
+  // unless label_from is given.
+  std::vector<std::string> pictures_from{};
   // Where lists of files and indexes of shards are kept between runs; "" keeps none.
   std::string cache_dir = default_cache_folder();
   // Called now and then, on the caller's thread, while shards are read to make their index, with

@@ -117,6 +117,44 @@ std::string views_text(const AugmentSpec& spec, std::string (StageList::*text)()
   return std::string("views(").append(all).append(", counts=").append(numbers_text(counts)) + ")";
 }
 
+std::string pictures_text(const AugmentSpec& spec, std::string (StageList::*text)() const) {
+  std::string all = (spec.stages.*text)();
+  for (const AugmentView& view : spec.more_views) {
+    all.append(", ").append(view.picture).append("=").append((view.stages.*text)());
+  }
+  return std::string("pictures(").append(all).append(")");
+}
+
+// Several views are written so.
+std::string several_text(const AugmentSpec& spec, std::string (StageList::*text)() const) {
+  return spec.has_pictures() ? pictures_text(spec, text) : views_text(spec, text);
+}
+
+// The stages that draw alike for all pictures: those of each list are the same, or none.
+void check_shared(const AugmentSpec& spec) {
+  std::string first;
+  int lists = 0;
+  for (int number = 0; number < spec.views(); ++number) {
+    std::string shared;
+    const AugmentView view = spec.view(number);
+    for (const Stage& stage : view.stages.stages()) {
+      if (stage.type() != &kSame) continue;
+      shared.append(shared.empty() ? "" : " | ").append(stage.identity());
+    }
+    if (shared.empty()) continue;
+    if (!spec.has_pictures()) refuse_augment(shared + " stands in a list of pictures(...)");
+    if (++lists == 1) first = shared;
+    if (shared != first) {
+      refuse_augment("same(...) must be the same in all lists that have it, and there are '" +
+                     first + "' and '" + shared + "'");
+    }
+  }
+  if (lists == 1) {
+    refuse_augment("'" + first + "' is in one list of pictures(...) alone: no other picture " +
+                   "draws the same");
+  }
+}
+
 }  // namespace
 
 AugmentSpec::AugmentSpec(std::string_view text, Size size) : output(size) {
@@ -128,8 +166,10 @@ AugmentSpec::AugmentSpec(std::string_view text, Size size) : output(size) {
 void AugmentSpec::set_stages(std::string_view text) {
   std::vector<StageText> texts = parse_stages(text);
   AugmentSpec read;
-  const bool has_views = texts.size() == 1 && texts[0].name == kViews.name;
-  read.more_views = has_views ? views_of(texts[0]) : crops_of(texts, read.crops);
+  const std::string alone = texts.size() == 1 ? texts[0].name : "";
+  read.more_views = alone == kViews.name      ? views_of(texts[0])
+                    : alone == kPictures.name ? pictures_of(texts[0])
+                                              : crops_of(texts, read.crops);
   if (!read.more_views.empty()) {
     read.stages = read.more_views.front().stages;
     read.more_views.erase(read.more_views.begin());
@@ -146,7 +186,7 @@ void AugmentSpec::set_stages(std::string_view text) {
 
 std::string AugmentSpec::stages_text() const {
   if (!crops.empty()) return crops;
-  if (!more_views.empty()) return views_text(*this, &StageList::text);
+  if (!more_views.empty()) return several_text(*this, &StageList::text);
   return with_mix(stages.text(), mix);
 }
 
@@ -157,7 +197,7 @@ AugmentSpec AugmentSpec::with_output(Size size) const {
 }
 
 AugmentView AugmentSpec::view(int number) const {
-  if (number == 0) return {output, stages};
+  if (number == 0) return {output, stages, {}};
   AugmentView other = more_views.at(static_cast<size_t>(number) - 1);
   if (other.output == Size{}) other.output = output;
   return other;
@@ -175,22 +215,33 @@ void AugmentSpec::validate() const {
   if (mix.on() && !more_views.empty()) {
     refuse_augment("mix and views: rows of one view can be mixed only");
   }
-  if (combines() && (mix.on() || views() > 1)) {
-    refuse_augment("'" + stages.describe() + "' combines several samples: neither mix nor views");
+  for (int view = 0; view < views(); ++view) {
+    const StageList& list = this->view(view).stages;
+    if (list.combines() && (mix.on() || views() > 1)) {
+      refuse_augment(std::string("'")
+                         .append(list.describe())
+                         .append("' combines several samples: neither mix nor views nor pictures"));
+    }
   }
+  check_shared(*this);
   check_combinations(stages, {}, output, false);
   for (int view = 0; view < views(); ++view) check_view(this->view(view), {}, false);
 }
 
-void AugmentSpec::validate_for(std::optional<Size> source) const {
+void AugmentSpec::validate_for(std::optional<Size> source, const PictureSizes& pictures) const {
   validate();
   check_combinations(stages, source, output, true);
-  for (int view = 0; view < views(); ++view) check_view(this->view(view), source, true);
+  for (int number = 0; number < views(); ++number) {
+    const AugmentView view = this->view(number);
+    const auto named = pictures.find(view.picture);
+    const std::optional<Size> other = named == pictures.end() ? std::nullopt : named->second;
+    check_view(view, view.picture.empty() ? source : other, true);
+  }
 }
 
 std::string AugmentSpec::describe() const {
   const std::string text = more_views.empty() ? with_mix(stages.identity(), mix)
-                                              : views_text(*this, &StageList::identity);
+                                              : several_text(*this, &StageList::identity);
   const std::string views = crops.empty() ? text : text + " of one image";
   return "output=" + row_size_text(output) + (views.empty() ? "" : " " + views);
 }
@@ -199,13 +250,14 @@ void draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int6
                        int64_t sample, Draws& draws, int view, Size output) {
   const StageList* list = &spec.stages;
   if (output == Size{}) output = spec.output;
+  const uint64_t shared_seed = seed;
   if (view > 0) {
     const AugmentView& other = spec.more_views[static_cast<size_t>(view) - 1];
     list = &other.stages;
     if (other.output != Size{}) output = other.output;
     if (spec.crops.empty()) seed ^= RandomKey(kViewSeed, 0, view).bits(0);
   }
-  draws.begin(source, output, seed, epoch, sample);
+  draws.begin_picture(source, output, seed, shared_seed, epoch, sample);
   for (const Stage& stage : list->stages()) {
     stage.draw(draws);
     if (!draws.failure().empty()) return;

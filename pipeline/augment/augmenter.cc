@@ -87,6 +87,7 @@ struct Augmenter::Impl {
     const std::string problem = carried ? size_problem(*carried, source) : "";
     if (!problem.empty()) return {DecodeCode::corrupt, -1, "annotation: " + problem};
     draw_augmentation(spec, source, seed, epoch, sample, draws, view);
+    if (draws.failure().empty() && spec.has_pictures()) compare_sizes(view);
     if (!draws.failure().empty()) return {DecodeCode::unsupported, -1, draws.failure()};
     if (draws.size() != draws.output()) {
       return {DecodeCode::unsupported, -1,
@@ -97,11 +98,25 @@ struct Augmenter::Impl {
     return {};
   }
 
+  // Pictures that are moved alike have one size there.
+  void compare_sizes(int view) {
+    const std::span<const Size> sizes = draws.shared_sizes();
+    if (view == 0) shared_sizes.clear();
+    if (shared_sizes.empty()) shared_sizes.assign(sizes.begin(), sizes.end());
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] == shared_sizes[i]) continue;
+      draws.fail("augment: same(...) is for pictures of one size, and this one has " +
+                 sides_text(sizes[i]) + " pixels there, the first one " +
+                 sides_text(shared_sizes[i]));
+      return;
+    }
+  }
+
   // Returns the smallest box that has all crops of the views, or the status of a view that cannot
   // be drawn.
   DecodeStatus draw_all(Size source, uint64_t seed, int64_t epoch, int64_t sample, Box& box) {
-    view_draws.resize(static_cast<size_t>(spec.views()));
-    for (int view = 0; view < spec.views(); ++view) {
+    view_draws.resize(static_cast<size_t>(spec.own_views()));
+    for (int view = 0; view < spec.own_views(); ++view) {
       DecodeStatus status = draw(source, seed, epoch, sample, view);
       if (!status.ok()) return status;
       std::swap(draws, view_draws[static_cast<size_t>(view)]);
@@ -136,7 +151,7 @@ struct Augmenter::Impl {
       shared_image = view_of(rgb_pixels, size);
       status = decode(CropSpec{box, size, whole}, shared_image);
     }
-    for (int view = 0; view < spec.views() && status.ok(); ++view) {
+    for (int view = 0; view < spec.own_views() && status.ok(); ++view) {
       std::swap(draws, view_draws[static_cast<size_t>(view)]);
       plan = plan_decode(draws);
       status = finish(draws, outs[static_cast<size_t>(view)], [&](MutableImageView target) {
@@ -265,6 +280,7 @@ struct Augmenter::Impl {
   Draws draws;                            // of the current row
   DecodePlan plan;                        // of the current row
   std::vector<Draws> view_draws;          // of the current row's views
+  std::vector<Size> shared_sizes;         // of the first of its pictures that has any
   std::vector<uint8_t> unshifted_pixels;  // what the decoder made, before it is shifted
   std::vector<uint8_t> rgb_pixels;        // what views share, or a planar image, interleaved
   MutableImageView shared_image;          // the same as a view
@@ -278,12 +294,12 @@ struct Augmenter::Impl {
 Box needed_box(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch, int64_t sample,
                Draws& draws) {
   Box needed;
-  for (int view = 0; view < spec.views(); ++view) {
+  for (int view = 0; view < spec.own_views(); ++view) {
     draw_augmentation(spec, source, seed, epoch, sample, draws, view);
     if (!draws.failure().empty()) return {0, 0, source.width, source.height};
     const CropSpec crop = plan_decode(draws).crop;
     // Several views may be made of the pixels of all their crops.
-    const Box box = spec.views() > 1 ? crop.crop : source_box(crop);
+    const Box box = spec.own_views() > 1 ? crop.crop : source_box(crop);
     needed = view == 0 ? box : joined_boxes(needed, box);
   }
   return needed;
@@ -307,6 +323,17 @@ DecodeStatus Augmenter::file_views(std::span<const uint8_t> bytes, uint64_t seed
                      [&](const CropSpec& crop, MutableImageView target) {
                        return impl_->decoder.decode(bytes, crop, target, seek_index);
                      });
+}
+
+DecodeStatus Augmenter::file_picture_row(std::span<const uint8_t> bytes, uint64_t seed,
+                                         int64_t epoch, int64_t sample, int view,
+                                         MutableImageView out, Size& source) {
+  DecodeStatus status = picture_size(bytes, source);
+  if (status.ok()) status = impl_->draw(source, seed, epoch, sample, view);
+  if (!status.ok()) return status;
+  return impl_->finish(impl_->draws, out, [&](MutableImageView target) {
+    return impl_->decoder.decode(bytes, impl_->plan.crop, target);
+  });
 }
 
 bool Augmenter::file_pieces(const FilePieces& file, uint64_t seed, int64_t epoch, int64_t sample,

@@ -1,6 +1,9 @@
 #include "pipeline/augment/draws.h"
 
+#include <utility>
+
 #include "pipeline/augment/grammar.h"
+#include "pipeline/augment/stage.h"
 
 namespace stoker {
 
@@ -10,14 +13,29 @@ void Draws::carry(const Annotations* annotations, int keypoints) {
 }
 
 void Draws::begin(Size source, Size output, uint64_t seed, int64_t epoch, int64_t sample) {
+  begin_picture(source, output, seed, seed, epoch, sample);
+}
+
+void Draws::begin_picture(Size source, Size output, uint64_t seed, uint64_t shared_seed,
+                          int64_t epoch, int64_t sample) {
   source_ = source;
   output_ = output;
   seed_ = seed;
+  shared_seed_ = shared_seed;
   epoch_ = epoch;
   sample_ = sample;
   steps_.clear();
+  shared_sizes_.clear();
   failure_.clear();
   is_begun_ = false;
+}
+
+void Draws::draw_shared(const StageList& stages, uint64_t salt) {
+  shared_sizes_.push_back(size());
+  const uint64_t own = std::exchange(seed_, shared_seed_ ^ salt);
+  stages.draw(*this);
+  seed_ = own;
+  shared_sizes_.push_back(size());
 }
 
 const ObjectMover& Draws::objects() {

@@ -23,6 +23,7 @@
 namespace stoker {
 
 struct PixelStep;
+class StageList;
 
 // A kind of step: its name, the names of its numbers, and the function that runs it. There is one
 // constant of it for each operation on pixels, which the steps point to. Threads: any.
@@ -64,6 +65,10 @@ class Draws {
   void carry(const Annotations* annotations, int keypoints);
   // `source` is the image's size, sides >= 1; `output` that of a finished row.
   void begin(Size source, Size output, uint64_t seed, int64_t epoch, int64_t sample);
+  // The same for one of several pictures of the sample: `seed` is the picture's, `shared_seed` that
+  // of all of them.
+  void begin_picture(Size source, Size output, uint64_t seed, uint64_t shared_seed, int64_t epoch,
+                     int64_t sample);
 
   Size size() const { return steps_.empty() ? source_ : steps_.back().size; }  // of the image now
   Size source() const { return source_; }
@@ -92,6 +97,10 @@ class Draws {
   }
   // Notes that this sample cannot be augmented so, and why: it is a bad sample.
   void fail(const std::string& why) { failure_ = why; }
+  // Draws stages with the numbers that they have for all pictures of the sample.
+  void draw_shared(const StageList& stages, uint64_t salt);
+  // The image's sizes before and after each draw_shared().
+  std::span<const Size> shared_sizes() const { return shared_sizes_; }
 
   std::span<const PixelStep> steps() const { return steps_; }
   Movement movement(size_t step) const;
@@ -107,8 +116,9 @@ class Draws {
   size_t moved_ = 0;       // the steps that objects_ has done
   bool is_begun_ = false;  // objects_ has the objects of this sample
   Size source_, output_;
-  uint64_t seed_ = 0;
+  uint64_t seed_ = 0, shared_seed_ = 0;
   int64_t epoch_ = 0, sample_ = 0;
+  std::vector<Size> shared_sizes_;
   std::vector<PixelStep> steps_;
   std::string failure_;
 };

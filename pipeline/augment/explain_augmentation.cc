@@ -87,6 +87,17 @@ void explain(const AugmentView& view, const std::string& indent, std::vector<std
   }
 }
 
+// "view 1, 224 x 224, of the same decoding:"
+std::string heading(const AugmentSpec& spec, int number) {
+  const AugmentView view = spec.view(number);
+  const std::string what = !spec.has_pictures()   ? "view " + std::to_string(number)
+                           : view.picture.empty() ? "the sample's own picture"
+                                                  : "picture " + view.picture;
+  return what + ", " + std::to_string(view.output.height) + " x " +
+         std::to_string(view.output.width) +
+         (spec.has_pictures() ? ":" : ", of the same decoding:");
+}
+
 }  // namespace
 
 std::vector<std::string> explain_augmentation(const AugmentSpec& spec) {
@@ -96,10 +107,8 @@ std::vector<std::string> explain_augmentation(const AugmentSpec& spec) {
     if (last_erasing(spec.stages)) lines.back() += kOnGpu;
   }
   for (int number = 0; spec.views() > 1 && number < spec.views(); ++number) {
-    const AugmentView view = spec.view(number);
-    lines.push_back("view " + std::to_string(number) + ", " + std::to_string(view.output.height) +
-                    " x " + std::to_string(view.output.width) + ", of the same decoding:");
-    explain(view, "  ", lines);
+    lines.push_back(heading(spec, number));
+    explain(spec.view(number), "  ", lines);
   }
   if (spec.mix.on()) {
     lines.push_back(mix_text(spec.mix) + ": finished rows with their neighbours, in pairs" +

@@ -217,8 +217,9 @@ const StageType* find_stage(std::string_view name);
 
 // One view of a sample: the stages that make a row of it.
 struct AugmentView {
-  Size output = {};    // pixels of every row; {}: as the first view's
-  StageList stages{};  // the last image has the output's size
+  Size output = {};       // pixels of every row; {}: as the first view's
+  StageList stages{};     // the last image has the output's size
+  std::string picture{};  // which of the sample's pictures (SourceInfo::pictures); "": its own
 };
 
 }  // namespace stoker

@@ -61,6 +61,9 @@ class StageMaker {
       throw std::invalid_argument("augment: there is no stage " + text.name + "; there are " +
                                   names_of_all());
     }
+    if (type == &kPictures) {
+      throw std::invalid_argument("augment: pictures must stand alone: pictures(LIST, NAME=LIST)");
+    }
     const int occurrence = seen_[type]++;
     return {*type, arguments_of(*type, text), occurrence};
   }
@@ -70,19 +73,24 @@ class StageMaker {
     for (const ArgumentText& argument : text.arguments) {
       if (!argument.name.empty() && argument.name != parameter.name) continue;
       auto list = std::make_shared<StageList>();
+      // The draws that pictures have in common do not depend on the stages around them.
+      StageMaker apart;
+      StageMaker& maker = &type == &kSame ? apart : *this;
       if (argument.kind == ArgumentText::Kind::list) {
-        fill(argument.stages, *list);
+        maker.fill(argument.stages, *list);
       } else if (argument.kind == ArgumentText::Kind::word && !argument.quoted) {
-        fill({{argument.word, {}}}, *list);
+        maker.fill({{argument.word, {}}}, *list);
       } else {
         throw std::invalid_argument(std::string("augment: ") + type.name + ": " + parameter.name +
                                     " must be stages, as in " + type.name + "(flip | invert)");
       }
       for (const Stage& stage : list->stages()) {
-        if (stage.partners() == 0) continue;
-        throw std::invalid_argument(std::string("augment: ") + stage.type()->name +
-                                    " combines several samples: it cannot stand inside " +
-                                    type.name);
+        const bool is_shared = stage.type() == &kSame;
+        if (stage.partners() == 0 && !is_shared) continue;
+        throw std::invalid_argument(
+            std::string("augment: ") + stage.type()->name +
+            (is_shared ? " stands in a list of pictures(...)" : " combines several samples") +
+            ": it cannot stand inside " + type.name);
       }
       setting.stages.push_back(std::move(list));
     }

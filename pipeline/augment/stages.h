@@ -7,7 +7,7 @@
 
 namespace stoker {
 
-// Each is a file of stage/. The last four are no stages of a sample's list but stand around it:
+// Each is a file of stage/. The last five are no stages of a sample's list but stand around it:
 // AugmentSpec reads these.
 #define STOKER_STAGES                                                                          \
   kRandomResizedCrop, kResizeCenterCrop, kResize, kResizeKeepRatio, kResizeCover, kCenterCrop, \
@@ -18,7 +18,7 @@ namespace stoker {
       kRandomHsv, kGrayscale, kInvert, kPosterize, kSolarize, kEqualize, kAutocontrast,        \
       kSharpness, kGaussianBlur, kPillowBlur, kRandomApply, kRandomChoice, kRandomOrder,       \
       kRandomAugment, kTrivialAugment, kAutoAugment, kAugMix, kTimmAutoAugment, kCutout,       \
-      kRandomErasing, kDropText, kOperation, kMix, kViews, kFiveCrop, kTenCrop
+      kRandomErasing, kDropText, kSame, kOperation, kMix, kViews, kFiveCrop, kTenCrop, kPictures
 extern const StageType STOKER_STAGES;
 
 // The words of corner_crop, in five_crop's order.
@@ -31,6 +31,8 @@ std::string mix_text(const MixSpec& mix);
 // The views of views(...), one after the other, with the sizes that their lists end with ({}: the
 // row's).
 std::vector<AugmentView> views_of(const StageText& text);
+// Those of pictures(...), with the pictures' names; the first is the sample's own.
+std::vector<AugmentView> pictures_of(const StageText& text);
 // The views of a list that ends with five_crop or ten_crop, and in `text` the list itself; none for
 // any other list. The stages before draw the same numbers for each view that has the same seed.
 std::vector<AugmentView> crops_of(std::vector<StageText> texts, std::string& text);

@@ -130,8 +130,8 @@ FoundForm find_decoded_form(const Source& source, const AugmentSpec& augment,
     refuse_decoded_cache("the samples of " + source.root() +
                          " are raw pixels, and nothing is decoded");
   }
-  if (augment.views() > 1) {
-    refuse_decoded_cache("a sample has " + std::to_string(augment.views()) + " views");
+  if (augment.own_views() > 1) {
+    refuse_decoded_cache("a sample has " + std::to_string(augment.own_views()) + " views");
   }
   for (int64_t i = 0; i < std::min(kLookedAtSamples, source.size()); ++i) {
     const SampleId id = order.at(i);

@@ -418,7 +418,9 @@ int64_t FeedGraph::file_bytes() const {
   const int64_t of_workers = impl_->threads() * impl_->filler.worker_file_bytes();
   if (!impl_->read_ahead) return of_workers;
   const ReadAhead& ahead = *impl_->read_ahead;
-  return of_workers + ahead.units() * (int64_t{kKeptFileBytes} + ahead.rows_per_unit() * index);
+  const int64_t files = 1 + std::ssize(impl_->filler.source().pictures());
+  return of_workers +
+         ahead.units() * (files * int64_t{kKeptFileBytes} + ahead.rows_per_unit() * index);
 }
 
 }  // namespace stoker

@@ -19,6 +19,17 @@ constexpr int64_t kBytesPerMaskPixel = 16;
 
 int64_t pixel_bytes(Size size) { return int64_t{3} * size.width * size.height; }
 
+// Returns the size of the largest of a sample's rows. A decoder's memory grows with it.
+Size largest_row(const AugmentSpec& augment) {
+  Size largest = augment.output;
+  for (const AugmentView& view : augment.more_views) {
+    if (!augment.has_pictures()) break;  // made of the pixels that all views share
+    largest = {std::max(largest.width, view.output.width),
+               std::max(largest.height, view.output.height)};
+  }
+  return largest;
+}
+
 // Returns what the stages of a view need that the decoder does not do, as far as the sizes on the
 // way are the same for all images.
 int64_t working_bytes(const AugmentView& view, std::optional<Size> size) {
@@ -36,7 +47,8 @@ int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
                              const DecodeOptions& decode) {
   const bool is_file = source.encoding() == SampleEncoding::image_file;
   const std::optional<Size> raw = is_file ? std::nullopt : std::optional(source.raw_size());
-  const int64_t output = pixel_bytes(augment.output);
+  const Size largest = largest_row(augment);
+  const int64_t output = pixel_bytes(largest);
   int64_t bytes = augment.mix.on() ? mix_scratch_bytes(augment.output) : 0;
   int64_t working = 0;
   for (int view = 0; view < augment.views(); ++view) {
@@ -48,17 +60,23 @@ int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
     bytes += kBytesPerMaskPixel * augment.output.width * augment.output.height;
   }
   if (!is_file) {
-    return bytes + pixel_bytes(*raw) + output +
-           kBytesPerColumn * (raw->width + augment.output.width);
+    if (augment.has_pictures()) bytes += decode_scratch_bound(decode, largest).streamed;
+    return bytes + pixel_bytes(*raw) + output + kBytesPerColumn * (raw->width + largest.width);
   }
-  if (augment.views() > 1) bytes += 3 * kMaxSharedPixels;
-  return bytes + 2 * output + decode_scratch_bound(decode, augment.output).streamed;
+  if (augment.own_views() > 1) bytes += 3 * kMaxSharedPixels;
+  return bytes + 2 * output + decode_scratch_bound(decode, largest).streamed;
 }
 
 int64_t worker_frame_bytes(const Source& source, const AugmentSpec& augment,
                            const DecodeOptions& decode) {
-  if (source.encoding() != SampleEncoding::image_file) return 0;
-  const ScratchBound bound = decode_scratch_bound(decode, augment.output);
+  const auto is_file = [](const PictureInfo& picture) {
+    return picture.encoding == SampleEncoding::image_file;
+  };
+  if (source.encoding() != SampleEncoding::image_file &&
+      std::ranges::none_of(source.pictures(), is_file)) {
+    return 0;
+  }
+  const ScratchBound bound = decode_scratch_bound(decode, largest_row(augment));
   const AnnotationInfo& annotations = source.annotations();
   // A label image is decoded whole.
   const int64_t labels = annotations.label_image ? annotations.label_bytes * decode.max_pixels : 0;

@@ -98,13 +98,42 @@ void check_mix(const Source& source, const LoaderOptions& options) {
   }
 }
 
-// The rows of another view travel as a column behind the images.
-TargetColumn view_column(int view, Size size, const std::optional<RowFormat>& format) {
+// The rows of another view travel as a column behind the images; those of another picture under its
+// name.
+TargetColumn view_column(const AugmentSpec& augment, int number,
+                         const std::optional<RowFormat>& format) {
+  const AugmentView view = augment.view(number);
+  const Size size = view.output;
   const bool planar = format && format->order == PixelOrder::nchw;
-  const std::string name = "view_" + std::to_string(view);
+  const std::string name = view.picture.empty() ? "view_" + std::to_string(number) : view.picture;
   const TargetType type = format ? TargetType::float32 : TargetType::uint8;
   if (planar) return {name, type, {3, size.height, size.width}};
   return {name, type, {size.height, size.width, 3}};
+}
+
+// Each picture of a sample has a list, and each list a picture.
+void check_pictures(const Source& source, const AugmentSpec& augment) {
+  std::string names;
+  for (const PictureInfo& each : source.pictures()) {
+    names += (names.empty() ? "'" : ", '") + each.name + "'";
+    const auto is_listed = [&](const AugmentView& view) { return view.picture == each.name; };
+    require_option(std::ranges::any_of(augment.more_views, is_listed), "augment",
+                   ": the samples have the picture '" + each.name + "', and '" +
+                       augment.stages_text() + "' has no list for it: pictures(LIST, " + each.name +
+                       "=LIST)");
+  }
+  for (const AugmentView& view : augment.more_views) {
+    const bool is_there = view.picture.empty() ||
+                          std::ranges::any_of(source.pictures(), [&](const PictureInfo& each) {
+                            return view.picture == each.name;
+                          });
+    require_option(is_there, "augment",
+                   ": there is a list for the picture '" + view.picture +
+                       "', and the samples have " +
+                       (names.empty() ? "no further pictures (`pictures_from`)" : names));
+  }
+  require_option(!augment.has_pictures() || !source.annotations().any(), "augment",
+                 ": samples with several pictures carry no boxes, masks or label images");
 }
 
 }  // namespace
@@ -118,7 +147,7 @@ std::vector<TargetColumn> batch_columns(const Source& source, const AugmentSpec&
   }
   if (augment.mix.on()) columns.insert(columns.end(), mix_columns().begin(), mix_columns().end());
   for (int view = 1; view < augment.views(); ++view) {
-    columns.push_back(view_column(view, augment.view(view).output, options.format));
+    columns.push_back(view_column(augment, view, options.format));
   }
   return columns;
 }
@@ -177,12 +206,19 @@ void check_loader(const Source& source, const AugmentSpec& augment,
   }
   check_options(options, static_cast<int64_t>(devices.size()));
   check_share(options);
-  const bool raw = source.encoding() != SampleEncoding::image_file;
+  check_pictures(source, augment);
+  const auto size_of = [](SampleEncoding encoding, Size raw_size) {
+    return encoding == SampleEncoding::image_file ? std::nullopt : std::optional(raw_size);
+  };
+  AugmentSpec::PictureSizes sizes;
+  for (const PictureInfo& each : source.pictures()) {
+    sizes[each.name] = size_of(each.encoding, each.raw_size);
+  }
   if (augment.mix.on()) check_mix(source, options);
   require_option(!(options.shapes || options.buckets) || !options.feed.cache, "cache",
                  ": rows of changing sizes are not made of pictures that are kept");
   for (const AugmentSpec& spec : row_specs(augment, options)) {
-    spec.validate_for(raw ? std::optional(source.raw_size()) : std::nullopt);
+    spec.validate_for(size_of(source.encoding(), source.raw_size()), sizes);
     check_annotations(source.annotations(), options.annotations, spec);
     check_targets(batch_columns(source, spec, options));
   }

@@ -10,7 +10,9 @@ void draw_row(const AugmentSpec& spec, uint64_t seed, int64_t epoch, const RowNo
     draws.begin(source, note.size == Size{} ? spec.output : note.size, seed, epoch, note.pixels_of);
     return;
   }
-  draw_augmentation(spec, note.source, repeat_seed(seed, note.repeat_index), epoch, note.pixels_of,
+  const bool is_further = spec.has_pictures() && view > 0;
+  const Size source = is_further ? note.picture_sizes[static_cast<size_t>(view) - 1] : note.source;
+  draw_augmentation(spec, source, repeat_seed(seed, note.repeat_index), epoch, note.pixels_of,
                     draws, view, note.size);
 }
 

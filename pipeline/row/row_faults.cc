@@ -32,12 +32,14 @@ void RowFaults::report(RowWorker& worker, const BatchPosition& position, int row
 
 void RowFaults::substitute(RowWorker& worker, int64_t epoch, SampleId id, RowNote& note) const {
   const RandomKey key(seed_, epoch, id);
-  std::vector<uint8_t> buffer;
+  SampleBuffer buffer;
   for (uint32_t attempt = 0; attempt < kSubstituteTries; ++attempt) {
     const SampleId other = key.below(kSubstituteDraw + attempt, source_.size());
     if (other == id) continue;
     SampleBytes sample;
-    if (!source_.read(other, buffer, sample.bytes).ok) continue;
+    sample.status = source_.read(other, buffer.file, sample.bytes);
+    read_pictures(source_, other, MayWait::yes, buffer, sample);
+    if (!sample.status.ok) continue;
     if (!maker_.make(worker, sample, epoch, other, note).ok()) continue;
     note.pixels_of = other;
     return;

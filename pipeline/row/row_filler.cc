@@ -165,11 +165,12 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPosition& pos
                         SpanTimer::Cpu::measure, count);
   const int64_t start = steady_now_ns();
   SampleBytes samples[2];
-  std::vector<uint8_t>* buffers[2] = {&worker.file.file, &worker.next_file.file};
+  SampleBuffer* buffers[2] = {&worker.file, &worker.next_file};
   const auto read_ahead = [&](int row) {
     SampleBytes& sample = samples[row % 2];
     sample.bytes = {};
-    sample.status = source_.read(slab.ids[row], *buffers[row % 2], sample.bytes);
+    sample.status = source_.read(slab.ids[row], buffers[row % 2]->file, sample.bytes);
+    read_pictures(source_, slab.ids[row], MayWait::yes, *buffers[row % 2], sample);
     return sample.bytes;
   };
   read_ahead(first);
@@ -196,12 +197,13 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
   DecodedRows& cache = reader_.decoded_rows();
   const bool is_kept = given.stamp_to_keep.is_known();
   if (is_kept) worker.augmenter.keep_decoded(cache.form());
-  const bool is_part = given.is_decoded() || given.is_in_pieces();
+  const bool is_part = given.status.ok && (given.is_decoded() || given.is_in_pieces());
   const bool is_made = is_part && maker.make_of_part(worker, given, position.epoch, id, note);
   std::optional<WholeSample> whole;  // a raw row should not pay for it
   if (is_part && !is_made) {
     whole.emplace().bytes.seek_index = given.seek_index;
     whole->bytes.status = source_.read(id, whole->buffer, whole->bytes.bytes);
+    whole->bytes.pictures = given.pictures;
   }
   const SampleBytes& sample = whole ? whole->bytes : given;
   const ReadStatus& read = sample.status;
@@ -270,7 +272,9 @@ void RowFiller::trace_row(const RowWorker& worker, const BatchPosition& position
 }
 
 int64_t RowFiller::worker_file_bytes() const {
-  return rows_together() * (int64_t{kKeptFileBytes} + reader_.seek_indexes().largest_index_bytes());
+  const int64_t files = 1 + std::ssize(source_.pictures());
+  return rows_together() *
+         (files * int64_t{kKeptFileBytes} + reader_.seek_indexes().largest_index_bytes());
 }
 
 void RowFiller::take(Slab& slab, const BatchPosition& position, int first, int count,

@@ -1,6 +1,21 @@
 #include "pipeline/row/row_maker.h"
 
+#include <algorithm>
+
 namespace stoker {
+namespace {
+
+// REQUIRES: the source has all pictures (check_loader).
+std::vector<size_t> places_of_pictures(const Source& source, const AugmentSpec& augment) {
+  std::vector<size_t> places;
+  for (const AugmentView& view : augment.more_views) {
+    const auto found = std::ranges::find(source.pictures(), view.picture, &PictureInfo::name);
+    places.push_back(static_cast<size_t>(found - source.pictures().begin()));
+  }
+  return places;
+}
+
+}  // namespace
 
 RowMaker::RowMaker(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
                    const DeviceEdits& edits, SampleReader& reader, const RowWriter& writer,
@@ -8,6 +23,8 @@ RowMaker::RowMaker(const Source& source, const AugmentSpec& augment, const Loade
     : source_(source),
       augment_(augment),
       edits_(edits),
+      pictures_(augment.has_pictures() ? places_of_pictures(source, augment)
+                                       : std::vector<size_t>()),
       seed_(options.seed),
       encoding_(source.encoding()),
       raw_size_(source.raw_size()),
@@ -15,6 +32,11 @@ RowMaker::RowMaker(const Source& source, const AugmentSpec& augment, const Loade
       writer_(writer),
       annotations_(annotations),
       sampler_(sampler) {}
+
+// The rows of the sample's own picture.
+std::span<const MutableImageView> RowMaker::own_outs(const RowWorker& worker) const {
+  return std::span(worker.outs).first(worker.outs.size() - pictures_.size());
+}
 
 // Draws may depend on what lies on the picture, so it is read first.
 DecodeStatus RowMaker::read_annotations(RowWorker& worker, SampleId id,
@@ -45,7 +67,33 @@ bool RowMaker::make_of_part(RowWorker& worker, const SampleBytes& sample, int64_
                             SampleId id, RowNote& note) const {
   return read_annotations(worker, id, {}).ok() &&
          make_pixels_of_part(worker, sample, epoch, id, note) &&
+         make_pictures(worker, sample, epoch, id, note).ok() &&
          write_annotations(worker, note).ok();
+}
+
+DecodeStatus RowMaker::make_pictures(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                                     SampleId id, RowNote& note) const {
+  const uint64_t seed = repeat_seed(seed_, note.repeat_index);
+  for (size_t i = 0; i < pictures_.size(); ++i) {
+    const PictureInfo& picture = source_.pictures()[pictures_[i]];
+    const std::span<const uint8_t> bytes = sample.pictures[pictures_[i]].bytes;
+    const MutableImageView out = worker.outs[1 + i];
+    const auto view = static_cast<int>(1 + i);
+    DecodeStatus status;
+    if (picture.encoding == SampleEncoding::image_file) {
+      status = worker.augmenter.file_picture_row(bytes, seed, epoch, id, view, out,
+                                                 note.picture_sizes[i]);
+    } else {
+      const bool planar = picture.encoding == SampleEncoding::raw_planar;
+      note.picture_sizes[i] = picture.raw_size;
+      status =
+          worker.augmenter.raw_row(bytes, planar, picture.raw_size, seed, epoch, id, out, {}, view);
+    }
+    if (status.ok()) continue;
+    status.message = "picture '" + picture.name + "': " + status.message;
+    return status;
+  }
+  return {};
 }
 
 DecodeStatus RowMaker::make(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
@@ -53,6 +101,7 @@ DecodeStatus RowMaker::make(RowWorker& worker, const SampleBytes& sample, int64_
   if (worker.combined) return make_combined(worker, sample, epoch, id, note);
   DecodeStatus status = read_annotations(worker, id, sample.bytes);
   if (status.ok()) status = make_pixels(worker, sample, epoch, id, note, next);
+  if (status.ok()) status = make_pictures(worker, sample, epoch, id, note);
   return status.ok() ? write_annotations(worker, note) : status;
 }
 
@@ -65,7 +114,7 @@ bool RowMaker::make_pixels_of_part(RowWorker& worker, const SampleBytes& sample,
     return augmenter.decoded_row(sample.decoded, seed, epoch, id, worker.outs[0]);
   }
   const SeekUse before = augmenter.seek_use();
-  const bool is_made = augmenter.file_pieces(sample.pieces, seed, epoch, id, worker.outs,
+  const bool is_made = augmenter.file_pieces(sample.pieces, seed, epoch, id, own_outs(worker),
                                              note.source, sample.seek_index);
   reader_.was_decoded(id, sample, augmenter.seek_use() - before, {});
   return is_made;
@@ -85,7 +134,7 @@ DecodeStatus RowMaker::make_pixels(RowWorker& worker, const SampleBytes& sample,
                                     worker.outs[view], ahead, static_cast<int>(view));
   };
   DecodeStatus status = make_view(0, next);
-  for (size_t view = 1; view < worker.outs.size() && status.ok(); ++view) {
+  for (size_t view = 1; view < own_outs(worker).size() && status.ok(); ++view) {
     status = make_view(view, {});
   }
   return status;
@@ -95,7 +144,7 @@ DecodeStatus RowMaker::make_of_file(RowWorker& worker, const SampleBytes& sample
                                     int64_t epoch, SampleId id, RowNote& note) const {
   Augmenter& augmenter = worker.augmenter;
   const SeekUse before = augmenter.seek_use();
-  const DecodeStatus status = augmenter.file_views(sample.bytes, seed, epoch, id, worker.outs,
+  const DecodeStatus status = augmenter.file_views(sample.bytes, seed, epoch, id, own_outs(worker),
                                                    note.source, sample.seek_index);
   reader_.was_decoded(id, sample, augmenter.seek_use() - before, augmenter.recorded_index());
   return status;

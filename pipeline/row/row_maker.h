@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "pipeline/augment.h"
 #include "pipeline/loader_types.h"
@@ -53,6 +54,9 @@ class RowMaker {
                            RowNote& note, std::span<const uint8_t> next) const;
   bool make_pixels_of_part(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,
                            RowNote& note) const;
+  std::span<const MutableImageView> own_outs(const RowWorker& worker) const;
+  DecodeStatus make_pictures(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                             SampleId id, RowNote& note) const;
   DecodeStatus read_annotations(RowWorker& worker, SampleId id,
                                 std::span<const uint8_t> bytes) const;
   DecodeStatus write_annotations(RowWorker& worker, RowNote& note) const;
@@ -61,6 +65,7 @@ class RowMaker {
   const Source& source_;
   const AugmentSpec augment_;
   const DeviceEdits edits_;
+  const std::vector<size_t> pictures_;  // which of the source's the views after the first are of
   const uint64_t seed_;
   const SampleEncoding encoding_;
   const Size raw_size_;

@@ -6,6 +6,24 @@
 
 namespace stoker {
 
+bool read_pictures(const Source& source, SampleId id, MayWait may_wait, SampleBuffer& buffer,
+                   SampleBytes& out) {
+  const std::span<const PictureInfo> pictures = source.pictures();
+  if (pictures.empty()) return true;
+  buffer.pictures.resize(pictures.size());
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    PictureBytes& picture = buffer.pictures[i];
+    picture.bytes = {};
+    const ReadStatus read = source.read_picture(id, i, may_wait, picture.file, picture.bytes);
+    if (!read.ok && may_wait == MayWait::no) return false;
+    if (!read.ok && out.status.ok) {
+      out.status = {false, "picture '" + pictures[i].name + "': " + read.message};
+    }
+  }
+  out.pictures = buffer.pictures;
+  return true;
+}
+
 SampleReader::SampleReader(const Source& source, const AugmentSpec& augment,
                            const LoaderOptions& options)
     : source_(source),
@@ -25,6 +43,7 @@ void SampleReader::read(const Slab& slab, const BatchPosition& position, int row
     }
     decoded_rows_.was_read(span.sample);
   }
+  read_pictures(source_, span.sample, MayWait::yes, buffer, out);
   end_read(span, SpanKind::read, out, stats_);
 }
 
@@ -39,6 +58,7 @@ bool SampleReader::read_cached(const Slab& slab, const BatchPosition& position, 
     }
     decoded_rows_.was_read(span.sample);
   }
+  if (!read_pictures(source_, span.sample, MayWait::no, buffer, out)) return false;
   end_read(span, SpanKind::cached_read, out, cached_stats_);
   return true;
 }

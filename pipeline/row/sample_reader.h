@@ -1,7 +1,7 @@
 // Reads the sample of a row: its decoded picture if a cache has it, else those bytes of its file
-// that the row shows if an index says which, else the whole file. Keeps what is learnt on the way:
-// seek indexes and decoded pictures.
-// Owner: RowFiller. Threads: any. Errors: a sample that cannot be read is a status.
+// that the row shows if an index says which, else the whole file; and its further pictures. Keeps
+// what is learnt on the way: seek indexes and decoded pictures. Owner: RowFiller. Threads: any.
+// Errors: a sample that cannot be read is a status.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,25 @@ namespace stoker {
 // The buffers of one file, or of the small files of one ticket, are kept up to this size.
 inline constexpr size_t kKeptFileBytes = size_t{1} << 20;
 
+// A further picture of a sample; its buffer is kept for the next one.
+struct PictureBytes {
+  std::vector<uint8_t> file;
+  std::span<const uint8_t> bytes;
+};
+
 // The buffers for the bytes of one sample; kept for the next one.
 struct SampleBuffer {
   std::vector<uint8_t> file, seek_index;
-  Draws draws;              // of needed_box()
-  Annotations annotations;  // for draws that depend on them
+  std::vector<PictureBytes> pictures;  // in the order of Source::pictures()
+  Draws draws;                         // of needed_box()
+  Annotations annotations;             // for draws that depend on them
 
   // Frees the buffer if the last file was larger than `kept_bytes`.
   void trim(size_t kept_bytes) {
     if (file.capacity() > kept_bytes) file = {};
+    for (PictureBytes& picture : pictures) {
+      if (picture.file.capacity() > kept_bytes) picture = {};
+    }
   }
 };
 
@@ -51,14 +61,20 @@ struct BatchPosition {
 struct SampleBytes {
   ReadStatus status;
   std::span<const uint8_t> bytes;
-  FilePieces pieces;                    // file_bytes is 0 unless the sample was read in pieces
-  std::span<const uint8_t> seek_index;  // empty: none
-  bool stamp_is_old = false;            // of the index; the file may have changed
-  DecodedPicture decoded;               // what is kept of it; without pixels: its file was read
-  FileStamp stamp_to_keep;              // known: its picture shall be kept
+  std::span<const PictureBytes> pictures{};  // its further ones, whole
+  FilePieces pieces;                         // file_bytes is 0 unless the sample was read in pieces
+  std::span<const uint8_t> seek_index;       // empty: none
+  bool stamp_is_old = false;                 // of the index; the file may have changed
+  DecodedPicture decoded;   // what is kept of it; without pixels: its file was read
+  FileStamp stamp_to_keep;  // known: its picture shall be kept
   bool is_decoded() const { return !decoded.pixels.empty(); }
   bool is_in_pieces() const { return pieces.file_bytes > 0; }
 };
+
+// Reads the further pictures of a sample whose own has been read. One that cannot be read makes
+// `out.status` not ok. Returns false if one is not in memory, and nobody may wait for it.
+bool read_pictures(const Source& source, SampleId id, MayWait may_wait, SampleBuffer& buffer,
+                   SampleBytes& out);
 
 class SampleReader {
  public:

@@ -186,17 +186,6 @@ void refuse_records(const SourceOptions& options) {
   }
 }
 
-// The folder of the part that the split chooses.
-std::string folder_of_part(const std::string& folder, Split split) {
-  if (split == Split::all) return folder;
-  FolderContent content{folder, fs::path(folder).filename().string(), list_subfolders(folder), {}};
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    content.names.push_back(entry.path().filename().string());
-  }
-  const std::string part = folder_query(content, split).parts[0];
-  return part.empty() ? folder : folder + "/" + part;
-}
-
 }  // namespace
 
 std::unique_ptr<Source> annotate_folder(const std::string& folder, const SourceOptions& options) {

@@ -32,6 +32,15 @@ std::string words_for(Size size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
 }
 
+std::string words_for(std::span<const PictureInfo> pictures) {
+  if (pictures.empty()) return "no further pictures";
+  std::string text = "the pictures ";
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + pictures[i].name + " (" + words_for(pictures[i].encoding) + ")";
+  }
+  return text;
+}
+
 std::string words_for(std::span<const TargetColumn> targets) {
   if (targets.empty()) return "no targets";
   std::string text = "the targets ";
@@ -62,6 +71,9 @@ std::string difference(const Source& first, const Source& other) {
   }
   if (!std::ranges::equal(first.targets(), other.targets())) {
     return differ(words_for(first.targets()), words_for(other.targets()));
+  }
+  if (!std::ranges::equal(first.pictures(), other.pictures())) {
+    return differ(words_for(first.pictures()), words_for(other.pictures()));
   }
   AnnotationInfo one = first.annotations(), another = other.annotations();
   one.digest = another.digest = 0;
@@ -305,6 +317,13 @@ ReadStatus ConcatSource::read_annotations(SampleId id, std::span<const uint8_t> 
                                           Annotations& out) const {
   const size_t source = source_of(id);
   return sources_[source]->read_annotations(id - begins_[source], bytes, out);
+}
+
+ReadStatus ConcatSource::read_picture(SampleId id, size_t number, MayWait may_wait,
+                                      std::vector<uint8_t>& buffer,
+                                      std::span<const uint8_t>& bytes) const {
+  const size_t source = source_of(id);
+  return sources_[source]->read_picture(id - begins_[source], number, may_wait, buffer, bytes);
 }
 
 }  // namespace stoker

@@ -13,8 +13,8 @@ namespace stoker {
 
 class ConcatSource final : public Source, private SampleStorage {
  public:
-  // The sources must have the same encoding, size of raw samples, class names and columns of
-  // targets; there is at least one.
+  // The sources must have the same encoding, size of raw samples, class names, columns of targets
+  // and further pictures; there is at least one.
   //
   // Names stay paths where they can: if no root is inside another, root() is the deepest folder
   // that has all of them, and a name is the path from there. Otherwise (equal roots, one inside
@@ -34,6 +34,9 @@ class ConcatSource final : public Source, private SampleStorage {
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
   ReadStatus read_annotations(SampleId id, std::span<const uint8_t> bytes,
                               Annotations& out) const override;
+  ReadStatus read_picture(SampleId id, size_t number, MayWait may_wait,
+                          std::vector<uint8_t>& buffer,
+                          std::span<const uint8_t>& bytes) const override;
   const SampleStorage& storage() const override { return *this; }
 
  private:

@@ -1,6 +1,7 @@
 #include "pipeline/source/folder_query.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <span>
 #include <stdexcept>
 
@@ -56,6 +57,17 @@ FolderQuery folder_query(const FolderContent& content, Split split) {
                              " there, but " + query.class_parts[0] + "; " + what_is_in(content));
   }
   return query;
+}
+
+std::string folder_of_part(const std::string& folder, Split split) {
+  if (split == Split::all) return folder;
+  FolderContent content{
+      folder, std::filesystem::path(folder).filename().string(), list_subfolders(folder), {}};
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    content.names.push_back(entry.path().filename().string());
+  }
+  const std::string part = folder_query(content, split).parts[0];
+  return part.empty() ? folder : folder + "/" + part;
 }
 
 void check_index(const FolderContent& content, const FolderIndex& index) {

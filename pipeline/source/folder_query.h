@@ -20,6 +20,8 @@ struct FolderContent {
 };
 
 FolderQuery folder_query(const FolderContent& content, Split split);
+// Returns the folder of the part that the split chooses, for folders without classes.
+std::string folder_of_part(const std::string& folder, Split split);
 // Throws if there are no class folders, or no images in them.
 void check_index(const FolderContent& content, const FolderIndex& index);
 

@@ -30,6 +30,11 @@ class ForwardingSource : public Source, protected SampleStorage {
                               Annotations& out) const override {
     return source_.read_annotations(id, bytes, out);
   }
+  ReadStatus read_picture(SampleId id, size_t number, MayWait may_wait,
+                          std::vector<uint8_t>& buffer,
+                          std::span<const uint8_t>& bytes) const override {
+    return source_.read_picture(id, number, may_wait, buffer, bytes);
+  }
   uint64_t labels_digest() const override { return source_.labels_digest(); }
   const SampleStorage& storage() const override { return *this; }
 

@@ -176,6 +176,12 @@ ReadStatus GrowingSource::read_annotations(SampleId id, std::span<const uint8_t>
   return impl_->with(id)->read_annotations(id, bytes, out);
 }
 
+ReadStatus GrowingSource::read_picture(SampleId id, size_t number, MayWait may_wait,
+                                       std::vector<uint8_t>& buffer,
+                                       std::span<const uint8_t>& bytes) const {
+  return impl_->with(id)->read_picture(id, number, may_wait, buffer, bytes);
+}
+
 uint64_t GrowingSource::labels_digest() const { return impl_->whole().labels_digest(); }
 
 }  // namespace stoker

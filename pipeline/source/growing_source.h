@@ -53,6 +53,9 @@ class GrowingSource final : public Source, private SampleStorage {
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
   ReadStatus read_annotations(SampleId id, std::span<const uint8_t> bytes,
                               Annotations& out) const override;
+  ReadStatus read_picture(SampleId id, size_t number, MayWait may_wait,
+                          std::vector<uint8_t>& buffer,
+                          std::span<const uint8_t>& bytes) const override;
   uint64_t labels_digest() const override;
   const SampleStorage& storage() const override { return *this; }
   // Does not wait.

@@ -11,6 +11,7 @@
 #include "pipeline/source/folder_source.h"
 #include "pipeline/source/format/known_names.h"
 #include "pipeline/source/growing_source.h"
+#include "pipeline/source/pair_pictures.h"
 #include "pipeline/source/stored_folder.h"
 
 namespace stoker {
@@ -18,10 +19,12 @@ namespace {
 
 void refuse_fields(const std::string& path, const char* kind, const SourceOptions& options) {
   const std::string targets = options.targets_from.empty() ? "" : options.targets_from.front();
+  const std::string pictures = options.pictures_from.empty() ? "" : options.pictures_from.front();
   for (const auto& [option, value] :
        {std::pair("image_from", options.image_from), std::pair("label_from", options.label_from),
         std::pair("targets_from", targets), std::pair("objects_from", options.objects_from),
-        std::pair("label_image_from", options.label_image_from)}) {
+        std::pair("label_image_from", options.label_image_from),
+        std::pair("pictures_from", pictures)}) {
     if (value.empty()) continue;
     throw InvalidField("SourceOptions", option,
                        " is \"" + value + "\", and " + shown_path(path) + " is " + kind +
@@ -114,6 +117,13 @@ std::unique_ptr<Source> open_annotated(const std::string& path, const SourceOpti
                          options);
 }
 
+std::unique_ptr<Source> open_paired(const std::string& path, const SourceOptions& options) {
+  SourceOptions others = options;
+  others.pictures_from.clear();
+  refuse_fields(path, "a folder of pictures", others);
+  return open_picture_folders(path, options);
+}
+
 }  // namespace
 
 std::string local_path(const std::string& path) {
@@ -149,6 +159,7 @@ std::unique_ptr<Source> open_source(const std::string& given, const SourceOption
     return make_cifar_source(path, options.split);
   }
   if (const auto blobs = find_blobs(path, options.split)) return make_blob_source(*blobs, options);
+  if (!options.pictures_from.empty()) return open_paired(path, options);
   refuse_fields(path, "an image folder", options);
   return make_folder_source(path, {.split = options.split, .cache_dir = options.cache_dir});
 }

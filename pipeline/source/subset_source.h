@@ -38,6 +38,11 @@ class SubsetSource final : public ForwardingSource {
                               Annotations& out) const override {
     return source_.read_annotations(original(id), bytes, out);
   }
+  ReadStatus read_picture(SampleId id, size_t number, MayWait may_wait,
+                          std::vector<uint8_t>& buffer,
+                          std::span<const uint8_t>& bytes) const override {
+    return source_.read_picture(original(id), number, may_wait, buffer, bytes);
+  }
   uint64_t labels_digest() const override;
 
  private:

@@ -112,7 +112,7 @@ class DatasetSource final : public Source {
     const uint8_t* const end = bytes.data() - targets_bytes_ - sizeof(uint64_t);
     const size_t size = size_at(end);
     const std::string_view picture(reinterpret_cast<const char*>(end - size), size);
-    const auto problem = read_picture(annotations(), picture, "", out);
+    const auto problem = stoker::read_picture(annotations(), picture, "", out);
     return {problem == "", problem.value_or("its bytes are damaged")};
   }
 

@@ -32,6 +32,12 @@ class StoppableSource final : public ForwardingSource {
     const ReadScope scope(stop_);
     return source_.read(id, buffer, bytes);
   }
+  ReadStatus read_picture(SampleId id, size_t number, MayWait may_wait,
+                          std::vector<uint8_t>& buffer,
+                          std::span<const uint8_t>& bytes) const override {
+    const ReadScope scope(stop_);
+    return source_.read_picture(id, number, may_wait, buffer, bytes);
+  }
   const SampleStorage& storage() const override { return source_.storage(); }
 
  private:

@@ -20,6 +20,7 @@
 #include "pipeline/source/format/text_value.h"
 #include "pipeline/source/growing_source.h"
 #include "pipeline/source/label_image_source.h"
+#include "pipeline/source/pair_pictures.h"
 
 namespace stoker {
 namespace {
@@ -86,9 +87,9 @@ std::string key_of_request(const BlobIndexRequest& request) {
     add(objects.field);
     add(std::to_string(static_cast<int>(objects.boxes)));
   }
-  if (!request.fields.label_image.empty()) {
-    key += " without";
-    add(request.fields.label_image);
+  if (const auto& others = request.fields.other_images; !others.empty()) {
+    key += " without " + std::to_string(others.size());
+    for (const std::string& other : others) add(other);
   }
   add(request.fields.image);
   add(request.fields.label);
@@ -199,28 +200,39 @@ ObjectField object_field(const std::string& text) {
   return {text};
 }
 
-bool is_annotated(const SourceOptions& options) {
-  return !options.objects_from.empty() || !options.label_image_from.empty();
+// Whether the pictures have more with them than a class.
+bool is_rich(const SourceOptions& options) {
+  return !options.objects_from.empty() || !options.label_image_from.empty() ||
+         !options.pictures_from.empty();
+}
+
+// The fields of pictures that are not the samples' own.
+std::vector<std::string> other_images(const SourceOptions& options) {
+  std::vector<std::string> fields;
+  if (!options.label_image_from.empty()) fields.push_back(options.label_image_from);
+  for (const PictureField& picture : picture_fields(options)) fields.push_back(picture.field);
+  return fields;
 }
 
 BlobIndexRequest request_of(const BlobSet& set, const SourceOptions& options) {
-  const bool no_label = is_annotated(options) && options.label_from.empty();
+  const bool no_label = is_rich(options) && options.label_from.empty();
   return {.set = set,
           .fields = {options.image_from, no_label ? "none" : options.label_from,
                      target_fields(options.targets_from, set.format),
-                     object_field(options.objects_from), options.label_image_from},
+                     object_field(options.objects_from), other_images(options)},
           .class_names = class_names_beside(*set.location),
           .go_on = options.go_on};
 }
 
+std::string key_of_member(const std::string& name) {
+  return name.substr(0, name.find('.', name.rfind('/') + 1));
+}
+
 // Throws if the members of a tar that are label images are not those of its pictures' keys.
 void check_keys(const Source& pictures, const Source& images, const std::string& extension) {
-  const auto key_of = [](const std::string& name) {
-    return name.substr(0, name.find('.', name.rfind('/') + 1));
-  };
   for (SampleId id = 0; id < pictures.size(); ++id) {
     const std::string name = pictures.name(id);
-    if (id < images.size() && key_of(images.name(id)) == key_of(name)) continue;
+    if (id < images.size() && key_of_member(images.name(id)) == key_of_member(name)) continue;
     throw std::runtime_error(name + ": its key has no ." + extension + ", or a key before it has " +
                              "one and no picture");
   }
@@ -247,26 +259,51 @@ class OfferedParts final : public IndexParts {
   const BlobLocation& location_;
 };
 
-}  // namespace
+std::unique_ptr<Source> open_blobs(const BlobSet& set, const SourceOptions& options) {
+  return set.location->make_source(load_or_make(request_of(set, options), options.cache_dir));
+}
 
-std::unique_ptr<Source> make_blob_source(const BlobSet& set, const SourceOptions& options) {
-  const auto open = [&](const SourceOptions& all) {
-    return set.location->make_source(load_or_make(request_of(set, all), all.cache_dir));
-  };
-  if (options.label_image_from.empty()) return open(options);
-  std::shared_ptr<const Source> pictures = open(options);
-  SourceOptions of_images = options;
-  of_images.image_from = std::exchange(of_images.label_image_from, "");
-  of_images.label_from = "none";
-  of_images.targets_from.clear();
-  of_images.objects_from.clear();
-  std::shared_ptr<const Source> images = open(of_images);
-  if (set.format == BlobFormat::tar) check_keys(*pictures, *images, of_images.image_from);
+// The images in another field, without anything else.
+std::unique_ptr<Source> open_images(const BlobSet& set, SourceOptions options,
+                                    const std::string& field) {
+  options.image_from = field;
+  options.label_from = "none";
+  options.targets_from.clear();
+  options.objects_from.clear();
+  options.label_image_from.clear();
+  options.pictures_from.clear();
+  return open_blobs(set, options);
+}
+
+std::unique_ptr<Source> open_labelled(const BlobSet& set, const SourceOptions& options) {
+  std::shared_ptr<const Source> pictures = open_blobs(set, options);
+  std::shared_ptr<const Source> images = open_images(set, options, options.label_image_from);
+  if (set.format == BlobFormat::tar) check_keys(*pictures, *images, options.label_image_from);
   return std::make_unique<LabelImageSource>(std::move(pictures), std::move(images));
 }
 
+}  // namespace
+
+std::unique_ptr<Source> make_blob_source(const BlobSet& set, const SourceOptions& options) {
+  const std::vector<PictureField> fields = picture_fields(options);
+  std::unique_ptr<Source> own =
+      options.label_image_from.empty() ? open_blobs(set, options) : open_labelled(set, options);
+  if (fields.empty()) return own;
+  const std::shared_ptr<const Source> samples = std::move(own);
+  std::vector<NamedPictures> pictures;
+  std::vector<SourceNote> notes;
+  for (const auto& [name, field] : fields) {
+    std::shared_ptr<const Source> images = open_images(set, options, field);
+    // Where each record has all of its fields, its place says which sample it is.
+    pictures.push_back(set.format == BlobFormat::tar
+                           ? pair_by_key(*samples, name, std::move(images), key_of_member, notes)
+                           : NamedPictures{name, std::move(images)});
+  }
+  return std::make_unique<PicturesSource>(samples, std::move(pictures), notes);
+}
+
 std::unique_ptr<Source> begin_blob_source(const BlobSet& set, const SourceOptions& options) {
-  if (is_annotated(options) || set.format != BlobFormat::tar ||
+  if (is_rich(options) || set.format != BlobFormat::tar ||
       !set.location->read_at(set.blobs.front())) {
     return make_blob_source(set, options);
   }

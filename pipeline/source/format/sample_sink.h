@@ -65,8 +65,8 @@ struct FieldChoice {
   std::string label;  // "none": the samples have no labels (each gets std::monostate)
   std::vector<TargetField> targets{};
   ObjectField objects{};
-  // Which field has label images, that none takes it for the image.
-  std::string label_image{};
+  // Fields with pictures of another kind (label images), that none is taken for the image.
+  std::vector<std::string> other_images{};
   bool no_labels() const { return label == "none"; }
 };
 

@@ -99,6 +99,11 @@ void KeyList::check(BlobReader& blob) {
                            "occur twice");
 }
 
+std::vector<std::string> all_lower_case(std::vector<std::string> texts) {
+  for (std::string& text : texts) text = lower_case(text);
+  return texts;
+}
+
 class TarScan {
  public:
   TarScan(BlobReader& blob, const FieldChoice& fields, SampleSink& out)
@@ -109,7 +114,7 @@ class TarScan {
         json_field_(label_kind_ == TarLabel::json ? fields.label.substr(kJsonPrefix.size()) : ""),
         targets_(blob, fields),
         objects_(blob, fields.objects),
-        label_image_(lower_case(fields.label_image)) {}
+        other_images_(all_lower_case(fields.other_images)) {}
 
   void run() {
     TarReader reader(blob_);
@@ -156,7 +161,7 @@ class TarScan {
   const std::string json_field_;
   TarTargets targets_;
   TarObjects objects_;
-  const std::string label_image_;  // an extension that no image has; "": any may
+  const std::vector<std::string> other_images_;  // extensions that no image has
   KeyList keys_;
   int64_t samples_ = 0;
   // Extensions of the current key and of the first one, for messages: ".cls, .jpg".
@@ -210,7 +215,7 @@ void TarScan::begin_key(std::string_view key, int64_t header_at) {
 
 bool TarScan::is_image(std::string_view extension) const {
   if (!image_.empty()) return extension == image_;
-  if (!label_image_.empty() && extension == label_image_) return false;
+  if (std::ranges::find(other_images_, extension) != other_images_.end()) return false;
   return is_shard_image_extension(std::string(".").append(extension));
 }
 
