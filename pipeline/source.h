@@ -52,7 +52,8 @@ struct SourceNote {
   // "left_out": files that are no samples; "two_labels": files with two; "slow": samples that take
   // much longer to read than they would in another form; "not_annotated": pictures that the
   // annotations do not name; "no_picture": annotations of pictures that are not there;
-  // "background": pictures that a form of annotations needs not name, which have no objects.
+  // "background": pictures that a form of annotations needs not name, which have no objects;
+  // "no_pair": samples without one of their further pictures ("no_picture" is the other way round).
   std::string reason;
   int64_t files = 0;    // how many
   std::string name;     // the first of them, in the form of Source::name()

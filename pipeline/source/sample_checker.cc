@@ -31,8 +31,27 @@ bool SampleChecker::is_damaged(SampleId id, std::span<const uint8_t> bytes, Find
 bool SampleChecker::is_bad(SampleId id, Finding& finding) {
   std::span<const uint8_t> bytes;
   if (is_unreadable(id, bytes, finding)) return true;
-  if (source_.encoding() != SampleEncoding::image_file) return false;
-  return is_damaged(id, bytes, finding) || is_misannotated(id, bytes, finding);
+  const bool is_file = source_.encoding() == SampleEncoding::image_file;
+  if (is_file && (is_damaged(id, bytes, finding) || is_misannotated(id, bytes, finding))) {
+    return true;
+  }
+  return is_unpaired(id, finding);
+}
+
+// Whether one of its further pictures is not there, or damaged.
+bool SampleChecker::is_unpaired(SampleId id, Finding& finding) {
+  for (size_t i = 0; i < source_.pictures().size(); ++i) {
+    const PictureInfo& picture = source_.pictures()[i];
+    const std::string which = "picture '" + picture.name + "': ";
+    std::span<const uint8_t> bytes;
+    const ReadStatus read = source_.read_picture(id, i, MayWait::yes, buffer_, bytes);
+    if (!read.ok) finding = {id, "unreadable", -1, which + read.message};
+    const bool is_file = picture.encoding == SampleEncoding::image_file;
+    const bool is_bad = !read.ok || (is_file && is_damaged(id, bytes, finding));
+    if (is_bad && read.ok) finding.message = which + finding.message;
+    if (is_bad) return true;
+  }
+  return false;
 }
 
 bool SampleChecker::is_misannotated(SampleId id, std::span<const uint8_t> bytes, Finding& finding) {

@@ -29,8 +29,8 @@ class SampleChecker {
   SampleChecker(const Source& source, const DecodeOptions& options)
       : source_(source), max_pixels_(options.max_pixels), decoder_(options) {}
 
-  // Reads the sample and decodes it, and looks at what lies on its picture. Fills `finding` and
-  // returns true if it is bad.
+  // Reads the sample and decodes it, all of its pictures, and looks at what lies on its own. Fills
+  // `finding` and returns true if it is bad.
   bool is_bad(SampleId id, Finding& finding);
 
   // The two halves of is_bad(). `bytes` is valid until the next call.
@@ -39,6 +39,7 @@ class SampleChecker {
   bool is_misannotated(SampleId id, std::span<const uint8_t> bytes, Finding& finding);
 
  private:
+  bool is_unpaired(SampleId id, Finding& finding);
   DecodeStatus decode_whole(std::span<const uint8_t> bytes);
   std::string annotation_oddity(Size picture);
 

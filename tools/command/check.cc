@@ -78,12 +78,14 @@ int run_check(int argc, char** argv) {
       "there\n"
       "are any. An annotation is bad if it is broken, if it is of another size than its picture, "
       "if a\n"
-      "box reaches out of that by more than a pixel, or if polygons cover no pixel.\n"
+      "box reaches out of that by more than a pixel, or if polygons cover no pixel. A sample of\n"
+      "several pictures (--picture-from) is bad if one of them is.\n"
       "A line without sample_id stands for several files: reason, files (how many), name and path\n"
       "(of the first), message. Its reason is left_out (the format is not read, or the file is in\n"
       "no class folder), two_labels (a link puts it into two classes), which is bad, too, or with\n"
       "--objects not_annotated (pictures without annotations) and no_picture (the other way "
-      "round).",
+      "round),\n"
+      "with --picture-from no_pair (samples without that picture) and no_picture.",
       "  stoker check --data data/imagenette\n"
       "  stoker check --data data/photos --out bad.jsonl --exif apply\n"
       "  stoker check --data coco/train2017 --objects coco/annotations/instances_train2017.json\n");

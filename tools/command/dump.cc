@@ -94,7 +94,8 @@ int run_dump(int argc, char** argv) {
       "[x, y, width, height] in source pixels: what the first crops and resizes show, which may "
       "be\n"
       "fractions and lie over the edge. `draws` is all that was done to the image, in order;\n"
-      "with views() it has a line for each view, whose rows are target_view_1_00000.npy, ...\n"
+      "with views() it has a line for each view, whose rows are target_view_1_00000.npy, ..., and\n"
+      "with pictures() one for each picture, whose rows are target_NAME_00000.npy.\n"
       "Targets of any length have the values of all rows one behind the other, and row r's from\n"
       "target_NAME_offsets_00000.npy [r] to [r + 1]; `texts` in rows.jsonl are the texts.",
       "  stoker dump --data data/imagenette --size 224 --batch 32 --steps 2 --out /tmp/dump\n"

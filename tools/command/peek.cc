@@ -90,19 +90,30 @@ class SourcePainter {
   std::vector<uint8_t> file_, pixels_;
 };
 
-// The layout of the sheet. A tile has what the model sees, the source beside it, and lines of text.
+// The layout of the sheet. A tile has what the model sees, the source beside it, the rows of the
+// sample's further pictures, and lines of text.
 struct SheetPlan {
   int columns = 1, rows = 1;
-  int scale = 1;  // of what the model sees
-  int panel = 0;  // pixels, width and height of each of the two pictures
-  int tile_width() const { return 2 * panel + 2 * kGap; }
+  int scale = 1;   // of what the model sees
+  int panels = 2;  // pictures of a tile
+  int panel = 0;   // pixels, width and height of each of them
+  int panel_at(int number) const { return number * (panel + kGap / 2); }
+  int tile_width() const { return panel_at(panels) + kGap; }
   int tile_height() const { return panel + kTextLines * kTextHeight + kGap; }
   Size size() const { return {columns * tile_width() + kGap, rows * tile_height() + kGap}; }
 };
 
-SheetPlan plan_sheet(const PeekOptions& options, Size row) {
+// Each picture of a sample has a view.
+int further_pictures(const AugmentSpec& augment) { return augment.views() - augment.own_views(); }
+
+SheetPlan plan_sheet(const PeekOptions& options, const AugmentSpec& augment) {
   SheetPlan plan;
-  const int side = std::max(row.width, row.height);
+  int side = std::max(augment.output.width, augment.output.height);
+  for (int i = 1; i <= further_pictures(augment); ++i) {
+    const Size size = augment.view(i).output;
+    side = std::max({side, size.width, size.height});
+    ++plan.panels;
+  }
   plan.scale = std::max(1, kPanelPixels / side);
   plan.panel = side * plan.scale;
   plan.columns = options.columns > 0 ? options.columns
@@ -179,8 +190,23 @@ std::string describe_mix(const Source& source, const RowMix& mix) {
                      describe_label(source, source.label(mix.partner)));
 }
 
+// Draws the rows of the sample's further pictures, which are the last columns.
+void draw_pictures(const SheetPlan& plan, const AugmentSpec& augment, size_t columns,
+                   const DeviceBatch& batch, int row, int x, int y, ContactSheet& sheet) {
+  const int count = further_pictures(augment);
+  for (int i = 0; i < count; ++i) {
+    const Size size = augment.view(1 + i).output;
+    const auto bytes =
+        size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
+    const void* const rows = batch.target(static_cast<int>(columns) - count + i);
+    const auto* const pixels = static_cast<const uint8_t*>(rows) + bytes * static_cast<size_t>(row);
+    sheet.draw_image({pixels, size.width, size.height, ptrdiff_t{3} * size.width},
+                     x + plan.panel_at(2 + i), y, plan.scale);
+  }
+}
+
 // `tile`: its number on the sheet.
-void draw_tile(const SheetPlan& plan, int tile, const Source& source,
+void draw_tile(const SheetPlan& plan, int tile, const Source& source, const AugmentSpec& augment,
                const std::vector<TargetColumn>& columns, const DeviceBatch& batch, int row,
                const Draws& draws, SourcePainter& painter, ContactSheet& sheet) {
   const int x = kGap + tile % plan.columns * plan.tile_width();
@@ -191,8 +217,9 @@ void draw_tile(const SheetPlan& plan, int tile, const Source& source,
       {batch.images() + row * image_bytes, shape.width, shape.height, ptrdiff_t{3} * shape.width},
       x, y, plan.scale);
   draw_annotations(source.annotations(), columns, batch, row, {x, y, plan.scale}, sheet);
+  draw_pictures(plan, augment, columns.size(), batch, row, x, y, sheet);
   const RowNote& note = row_notes(batch)[row];
-  const Box shown = painter.draw(batch.ids()[row], x + plan.panel + kGap / 2, y, plan.panel, sheet);
+  const Box shown = painter.draw(batch.ids()[row], x + plan.panel_at(1), y, plan.panel, sheet);
   if (shown.width > 0 && !note.bad) sheet.draw_frame(frame_of(draws, shown), kBox);
 
   const std::string lines[kTextLines] = {
@@ -238,7 +265,8 @@ int run_peek(int argc, char** argv) {
       "the\n"
       "label, whether the sample is flipped, the\n"
       "crop in source pixels, what else was done to it, and the file. --objects are drawn on what\n"
-      "the model sees. With --buckets each line of the sheet is a step, in the size of its bucket.",
+      "the model sees; the pictures of --picture-from stand on the right, as it sees them. With\n"
+      "--buckets each line of the sheet is a step, in the size of its bucket.",
       "  stoker peek --data data/imagenette -o sheet.png\n"
       "  stoker peek --data data/cifar --model airnet --epoch 1 --count 60 --columns 10 -o s.png\n"
       "  stoker peek --data data/imagenette --augment \"random_resized_crop | random_augment\" -o "
@@ -270,7 +298,7 @@ int run_peek(int argc, char** argv) {
   }
   const auto count = static_cast<int>(std::min<int64_t>(options.count, source->size()));
   options.count = count;
-  const SheetPlan plan = plan_sheet(options, panel);
+  const SheetPlan plan = plan_sheet(options, augment.with_output(panel));
   LoaderOptions loader_options;
   loader_options.buckets = buckets;
   const int shown = buckets ? plan.columns : count;  // of each step
@@ -298,6 +326,7 @@ int run_peek(int argc, char** argv) {
     if (!batch) break;
     batch.synchronize();
     const std::vector<TargetColumn>& columns = loader.targets(batch.header().shape);
+    const AugmentSpec spec = augment.with_output({batch.header().width, batch.header().height});
     for (int row = 0; row < std::min(shown, count - first); ++row) {
       const RowNote& note = row_notes(batch)[row];
       if (source->annotations().objects) {
@@ -305,7 +334,7 @@ int run_peek(int argc, char** argv) {
         draws.carry(&annotations, 0);
       }
       draw_row(augment, options.seed, batch.header().epoch, note, draws);
-      draw_tile(plan, first + row, *source, columns, batch, row, draws, painter, sheet);
+      draw_tile(plan, first + row, *source, spec, columns, batch, row, draws, painter, sheet);
     }
   }
   write_png(options.out, sheet.view());

@@ -128,6 +128,14 @@ void add_objects_options(CLI::App& app, DataOptions& options) {
                  "Where the records of shards have label images (PNG, a class for each pixel): in "
                  "tar shards an extension, as seg.png, else a column or key")
       ->default_str("");
+  app.add_option("--picture-from", options.pictures_from,
+                 "NAME=FIELD, several times: further pictures of each sample, as its control map, "
+                 "where shards or a list have them: in tar shards an extension, as "
+                 "control=control.png, else a column or key. With a folder of --data, NAME=PATH of "
+                 "another folder with files of the same names. --augment has a list for each: "
+                 "pictures(LIST, NAME=LIST)")
+      ->allow_extra_args(false)
+      ->default_str("");
 }
 
 void add_learned_target_option(CLI::App& app, DataOptions& options) {
@@ -264,6 +272,7 @@ std::unique_ptr<Source> open_with_progress(const DataOptions& options, const std
                                 .objects = options.objects,
                                 .objects_from = options.objects_from,
                                 .label_image_from = options.label_image_from,
+                                .pictures_from = options.pictures_from,
                                 .go_on = go_on,
                                 .store = options.store.store_for(path)});
   } catch (...) {

@@ -24,6 +24,7 @@ struct DataOptions {
   std::vector<std::string> targets_from;  // as there
   std::string objects;                    // as there
   std::string objects_from, label_image_from;
+  std::vector<std::string> pictures_from;  // as there
   std::string split = "train";
   int64_t max_pixels = DecodeOptions{}.max_pixels;
   std::string exif = "ignore";
@@ -48,7 +49,7 @@ void add_data_option(CLI::App& app, DataOptions& options);  // --data, and those
 void add_field_options(CLI::App& app, DataOptions& options);
 // --target-from --texts --max-target-bytes --too-long
 void add_target_options(CLI::App& app, DataOptions& options);
-// --objects --objects-from --label-image-from
+// --objects --objects-from --label-image-from --picture-from
 void add_objects_options(CLI::App& app, DataOptions& options);
 // --target-from for the one that a model learns.
 void add_learned_target_option(CLI::App& app, DataOptions& options);

@@ -146,6 +146,7 @@ const std::map<std::string, std::string> kOptionsOfFields = {
     {"keep_checkpoints", "keep"},
     {"learning_rate", "lr"},
     {"micro_batch_size", "micro-batch"},
+    {"pictures_from", "picture-from"},
     {"rate_factors", "lr-factors"},
     {"resident_bytes", "resident-mib"},
     {"store.cache", "cache"},

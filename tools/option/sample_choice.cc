@@ -250,6 +250,7 @@ std::vector<std::pair<std::string, std::string>> written_options(const DataOptio
   if (!data.objects.empty()) add("objects", written_path(data.objects));
   add("objects_from", data.objects_from);
   add("label_image_from", data.label_image_from);
+  for (const std::string& picture : data.pictures_from) add("picture_from", picture);
   add("subset", file ? written_path(choice.subset) : choice.subset);
   const bool weights_file = !choice.weights.empty() && choice.weights != kBalanced;
   add("weights", weights_file ? written_path(choice.weights) : choice.weights);
