@@ -110,16 +110,23 @@ constexpr int64_t kTimesPerEpoch = 100;
 }  // namespace
 
 MemorySource::MemorySource(const Source& files) : files_(files), info_(files.info()) {
-  size_t total = 0;
   std::vector<uint8_t> buffer;
-  for (SampleId id = 0; id < files.size() && count() < kMaxFiles && total < kMaxBytes; ++id) {
-    std::span<const uint8_t> bytes;
-    if (!files.read(id, buffer, bytes).ok) bytes = {};
-    bytes_.emplace_back(bytes.begin(), bytes.end());
-    total += bytes.size();
+  std::span<const uint8_t> bytes;
+  for (SampleId id = 0; id < files.size() && count() < kMaxFiles && total_bytes_ < kMaxBytes;
+       ++id) {
+    keep(files.read(id, buffer, bytes), bytes);
+    for (size_t i = 0; i < info_.pictures.size(); ++i) {
+      keep(files.read_picture(id, i, MayWait::yes, buffer, bytes), bytes);
+    }
   }
-  if (total == 0) throw std::runtime_error(files.root() + ": no file could be read");
+  if (total_bytes_ == 0) throw std::runtime_error(files.root() + ": no file could be read");
   info_.size = count() * kTimesPerEpoch;
+}
+
+void MemorySource::keep(const ReadStatus& read, std::span<const uint8_t> bytes) {
+  if (!read.ok) bytes = {};
+  bytes_.emplace_back(bytes.begin(), bytes.end());
+  total_bytes_ += bytes.size();
 }
 
 std::string MemorySource::name(SampleId id) const {
@@ -128,7 +135,16 @@ std::string MemorySource::name(SampleId id) const {
 
 ReadStatus MemorySource::read(SampleId id, std::vector<uint8_t>&,
                               std::span<const uint8_t>& bytes) const {
-  bytes = bytes_[static_cast<size_t>(id % count())];
+  return give(files_of_each() * static_cast<size_t>(id % count()), bytes);
+}
+
+ReadStatus MemorySource::read_picture(SampleId id, size_t number, MayWait, std::vector<uint8_t>&,
+                                      std::span<const uint8_t>& bytes) const {
+  return give(files_of_each() * static_cast<size_t>(id % count()) + 1 + number, bytes);
+}
+
+ReadStatus MemorySource::give(size_t file, std::span<const uint8_t>& bytes) const {
+  bytes = bytes_[file];
   return bytes.empty() ? ReadStatus{false, "could not be read into memory"} : ReadStatus{};
 }
 

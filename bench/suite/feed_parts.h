@@ -85,6 +85,9 @@ class MemorySource final : public Source, private SampleStorage {
                               Annotations& out) const override {
     return files_.read_annotations(id % count(), bytes, out);
   }
+  ReadStatus read_picture(SampleId id, size_t number, MayWait may_wait,
+                          std::vector<uint8_t>& buffer,
+                          std::span<const uint8_t>& bytes) const override;
   const SampleStorage& storage() const override { return *this; }
 
  private:
@@ -92,11 +95,16 @@ class MemorySource final : public Source, private SampleStorage {
                    std::span<const uint8_t>& bytes) const override {
     return read(id, buffer, bytes).ok;
   }
-  int64_t count() const { return std::ssize(bytes_); }
+  void keep(const ReadStatus& read, std::span<const uint8_t> bytes);
+  size_t files_of_each() const { return 1 + info_.pictures.size(); }
+  int64_t count() const { return std::ssize(bytes_) / static_cast<int64_t>(files_of_each()); }
+  ReadStatus give(size_t file, std::span<const uint8_t>& bytes) const;
 
   const Source& files_;
   SourceInfo info_;
-  std::vector<std::vector<uint8_t>> bytes_;  // empty for a file that could not be read
+  // Each sample's own file, then those of its further pictures; empty if it could not be read.
+  std::vector<std::vector<uint8_t>> bytes_;
+  size_t total_bytes_ = 0;
 };
 
 }  // namespace stoker

@@ -104,13 +104,15 @@ NamedPictures pair_by_key(const Source& samples, const std::string& name,
   }
   if (alone.count > 0) {
     notes.push_back({"no_pair", alone.count, alone.first,
-                     std::to_string(alone.count) + " samples have no picture '" + name +
-                         "' and are bad samples, as " + alone.first});
+                     std::to_string(alone.count) +
+                         (alone.count == 1 ? " sample has" : " samples have") + " no picture '" +
+                         name + "', a bad sample, as " + alone.first});
   }
   if (left_out.count > 0) {
     notes.push_back({"no_picture", left_out.count, left_out.first,
-                     std::to_string(left_out.count) + " pictures '" + name +
-                         "' are of no sample and are left out, as " + left_out.first});
+                     std::to_string(left_out.count) +
+                         (left_out.count == 1 ? " picture" : " pictures") + " '" + name +
+                         "' of no sample left out, as " + left_out.first});
   }
   return paired;
 }

@@ -82,6 +82,7 @@ std::vector<StageTuple> stage_table() {
   for (const StageType* type : all_stages()) {
     std::vector<std::string> parameters;
     for (const Parameter& each : type->parameters) parameters.push_back(python_parameter(each));
+    if (type->name == std::string("pictures")) parameters = {"image: Augment", "**others: Augment"};
     const std::string details = *type->details ? std::string("\n\n") + type->details : "";
     table.emplace_back(type->name, std::string(type->help) + "." + details, std::move(parameters));
   }
@@ -100,7 +101,7 @@ void bind_augment(nb::module_& module) {
           "stages"_a, "size"_a)
       .def_prop_ro("size", [](const AugmentSpec& spec) { return size_tuple(spec.output); })
       .def_prop_ro("text", &AugmentSpec::stages_text)
-      .def_prop_ro("views", &AugmentSpec::views)
+      .def_prop_ro("views", &AugmentSpec::own_views)
       .def("draw", draw, "source"_a, "seed"_a, "epoch"_a, "sample"_a, "view"_a)
       .def("explain", explain_augmentation)
       .def("describe", &AugmentSpec::describe);
@@ -111,7 +112,7 @@ void bind_augment(nb::module_& module) {
   module.def("unmoved_targets", unmoved_targets, "source"_a, "augment"_a);
   module.def("own_size", own_size, "stages"_a);
   module.def(
-      "view_count", [](const std::string& text) { return list_of(text).views(); }, "stages"_a);
+      "view_count", [](const std::string& text) { return list_of(text).own_views(); }, "stages"_a);
   // (name, documentation, ["p: float = 1", ...]) of each.
   module.def("stage_table", stage_table);
 }

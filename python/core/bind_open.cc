@@ -45,7 +45,9 @@ SharedSource open_interruptible(SourceOptions options, const Work& work) {
 SharedSource open_path(const std::string& path, Split split, const std::string& image_from,
                        const std::string& label_from, const std::vector<std::string>& targets_from,
                        const std::string& objects, const std::string& objects_from,
-                       const std::string& label_image_from, const StoreOptions& store, bool wait) {
+                       const std::string& label_image_from,
+                       const std::vector<std::string>& pictures_from, const StoreOptions& store,
+                       bool wait) {
   return open_interruptible({.split = split,
                              .image_from = image_from,
                              .label_from = label_from,
@@ -53,6 +55,7 @@ SharedSource open_path(const std::string& path, Split split, const std::string& 
                              .objects = objects,
                              .objects_from = objects_from,
                              .label_image_from = label_image_from,
+                             .pictures_from = pictures_from,
                              .store = store},
                             [&](SourceOptions all) {
                               if (wait) return SharedSource(open_source(path, all));
@@ -69,13 +72,16 @@ SharedSource annotated_blobs(const BlobSet& blobs, const SourceOptions& options)
 SharedSource open_blobs(const BlobSet& blobs, const std::string& image_from,
                         const std::string& label_from, const std::vector<std::string>& targets_from,
                         const std::string& objects, const std::string& objects_from,
-                        const std::string& label_image_from, const StoreOptions& store, bool wait) {
+                        const std::string& label_image_from,
+                        const std::vector<std::string>& pictures_from, const StoreOptions& store,
+                        bool wait) {
   return open_interruptible({.image_from = image_from,
                              .label_from = label_from,
                              .targets_from = targets_from,
                              .objects = objects,
                              .objects_from = objects_from,
                              .label_image_from = label_image_from,
+                             .pictures_from = pictures_from,
                              .store = store},
                             [&](SourceOptions all) {
                               if (!all.objects.empty()) return annotated_blobs(blobs, all);
@@ -190,7 +196,8 @@ void bind_blobs(nb::module_& module) {
   module.def("shown_word", shown_word, "word"_a);
   module.def("has_parts", has_parts, nb::call_guard<Unlocked>(), "path"_a, "store"_a);
   module.def("open_blobs", open_blobs, "blobs"_a, "image_from"_a, "label_from"_a, "targets_from"_a,
-             "objects"_a, "objects_from"_a, "label_image_from"_a, "store"_a, "wait"_a);
+             "objects"_a, "objects_from"_a, "label_image_from"_a, "pictures_from"_a, "store"_a,
+             "wait"_a);
 }
 
 void bind_lists(nb::module_& module) {
@@ -227,8 +234,8 @@ void bind_open(nb::module_& module) {
       },
       nb::call_guard<Unlocked>(), "path"_a, "split"_a, "store"_a);
   module.def("open", open_path, "path"_a, "split"_a, "image_from"_a, "label_from"_a,
-             "targets_from"_a, "objects"_a, "objects_from"_a, "label_image_from"_a, "store"_a,
-             "wait"_a);
+             "targets_from"_a, "objects"_a, "objects_from"_a, "label_image_from"_a,
+             "pictures_from"_a, "store"_a, "wait"_a);
   module.def("is_cifar_folder", nb::overload_cast<const std::string&>(is_cifar_folder), "path"_a);
   module.def(
       "synthetic",

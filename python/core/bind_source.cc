@@ -85,6 +85,30 @@ nb::object data_of(const SourceSample& sample) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+nb::dict pictures_of_sample(const SourceSample& sample) {
+  nb::dict files;
+  const auto pictures = sample.source->pictures();
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    const char* const name = pictures[i].name.c_str();
+    files[name] = nb::none();
+    if (pictures[i].encoding != SampleEncoding::image_file) continue;
+    std::vector<uint8_t> buffer;
+    std::span<const uint8_t> bytes;
+    {
+      const Unlocked unlocked;
+      bytes = read_picture_of(sample, i, buffer);
+    }
+    files[name] = nb::bytes(bytes.data(), bytes.size());
+  }
+  return files;
+}
+
+std::vector<std::string> source_pictures(const Source& source) {
+  std::vector<std::string> names;
+  for (const PictureInfo& each : complete(source).pictures()) names.push_back(each.name);
+  return names;
+}
+
 nb::dict targets_of_sample(const SourceSample& sample) {
   std::vector<Array> arrays;
   {
@@ -147,6 +171,10 @@ void bind_sample(nb::module_& module) {
                    "The bytes of the encoded file, read now; None where pixels are stored raw. "
                    "OSError, with the name and the reason: they cannot be read.",
                    nb::sig("def data(self) -> bytes | None"))
+      .def_prop_ro("pictures", pictures_of_sample,
+                   "The bytes of its further pictures (stoker.with_pictures()) by name, as data. "
+                   "OSError, with the names and the reason: one cannot be read.",
+                   nb::sig("def pictures(self) -> dict[str, bytes | None]"))
       .def_prop_ro("targets", targets_of_sample,
                    "Its targets besides the label, by name: Arrays, as stoker.with_targets() gave "
                    "them; of texts a list of them. OSError: the sample cannot be read, or has no "
@@ -217,6 +245,10 @@ void bind_source(nb::module_& module) {
           "'rotated', 'masks' and 'label_image' (True or False), 'keypoints' (of each "
           "object), 'class_names', 'keypoint_names'. {}: nothing.",
           nb::sig("def annotations(self) -> dict[str, Any]"))
+      .def_prop_ro("pictures", source_pictures,
+                   "The names of every sample's pictures besides its own (with_pictures()); []: "
+                   "there are none.",
+                   nb::sig("def pictures(self) -> list[str]"))
       .def_prop_ro("targets", source_targets,
                    "The type and the shape (of one sample) of each target besides the label, by "
                    "name: {'tags': ('float32', (40,))}. Empty if there are none.",

@@ -1,5 +1,6 @@
 // Sources that show the samples of others: parts, several as one, with targets, with other labels.
 // They keep what they show.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -14,6 +15,7 @@
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/forwarding_source.h"
 #include "pipeline/source/label_image_source.h"
+#include "pipeline/source/pictures_source.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/target_source.h"
 #include "python/core/array.h"
@@ -129,9 +131,19 @@ SharedSource with_label_images(const SharedSource& source, const SharedSource& l
   return view_that_keeps<LabelImageSource>({source, label_images}, *source, *label_images);
 }
 
+// `others`: the name and the source of each further picture.
+SharedSource with_pictures(const SharedSource& source,
+                           const std::vector<std::pair<std::string, SharedSource>>& others) {
+  std::vector<NamedPictures> pictures;
+  for (const auto& [name, other] : others) pictures.push_back({name, other});
+  const Unlocked unlocked;  // a source whose list is still being made is waited for
+  return shared(std::make_shared<PicturesSource>(source, std::move(pictures)));
+}
+
 }  // namespace
 
 void bind_views(nb::module_& module) {
+  module.def("with_pictures", with_pictures, "source"_a, "others"_a);
   module.def("with_annotations", with_annotations, "source"_a, "builder"_a);
   module.def("with_label_images", with_label_images, "source"_a, "label_images"_a);
   module.def("with_targets", with_targets, "source"_a, "tables"_a);

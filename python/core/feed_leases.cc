@@ -143,11 +143,6 @@ Batch Feed::lend(DeviceBatch leased) {
     if (column.varies) continue;
     batch.targets.push_back({column.name, target_array(column, leased.target(i), where_, {rows})});
   }
-  for (size_t i = 0; i < views; ++i) {
-    const Size size = spec.view(static_cast<int>(i) + 1).output;
-    const void* const pixels = leased.target(targets + i);
-    batch.views.push_back(as_images(normalised(i + 1, pixels, leased), size, rows));
-  }
   batch.varying = varying_of(leased, columns);
   batch.draws = draws_of(augment_, source_, seed_, decode_, leased);
   std::shared_ptr<Event> ready;
@@ -159,6 +154,16 @@ Batch Feed::lend(DeviceBatch leased) {
     batch.weights = copy_of(std::move(batch.weights));
     for (NamedArray& each : batch.targets) {
       if (!is_lent(each.name, *source_)) each.array = copy_of(std::move(each.array));
+    }
+  }
+  for (size_t i = 0; i < views; ++i) {
+    const AugmentView view = spec.view(static_cast<int>(i) + 1);
+    const void* const pixels = leased.target(targets + i);
+    Array images = as_images(normalised(i + 1, pixels, leased), view.output, rows);
+    if (view.picture.empty()) {
+      batch.views.push_back(std::move(images));
+    } else {
+      batch.targets.push_back({view.picture, std::move(images)});
     }
   }
   Loan loan;

@@ -42,6 +42,16 @@ std::span<const uint8_t> read_sample(const SourceSample& sample, std::vector<uin
   return bytes;
 }
 
+std::span<const uint8_t> read_picture_of(const SourceSample& sample, size_t number,
+                                         std::vector<uint8_t>& buffer) {
+  const Source& source = *sample.source;
+  std::span<const uint8_t> bytes;
+  const ReadStatus status = source.read_picture(sample.id, number, MayWait::yes, buffer, bytes);
+  if (status.ok) return bytes;
+  throw UnreadableSample(source.name(sample.id) + ": picture '" + source.pictures()[number].name +
+                         "': " + status.message);
+}
+
 Array decode_sample(const SourceSample& sample) {
   std::vector<uint8_t> buffer;
   const std::span<const uint8_t> bytes = read_sample(sample, buffer);

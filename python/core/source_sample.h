@@ -25,6 +25,9 @@ class UnreadableSample : public std::runtime_error {
 
 // As Source::read(). Throws UnreadableSample.
 std::span<const uint8_t> read_sample(const SourceSample& sample, std::vector<uint8_t>& buffer);
+// The same for a further picture, whose name stands in the message.
+std::span<const uint8_t> read_picture_of(const SourceSample& sample, size_t number,
+                                         std::vector<uint8_t>& buffer);
 // Returns (height, width, 3) uint8, also for raw sources. Throws UnreadableSample, and DecodeError
 // that begins with the sample's name.
 Array decode_sample(const SourceSample& sample);

@@ -45,7 +45,7 @@ from stoker._sources import (
 from stoker._step_sizes import Bucket, Buckets, StepSizes, buckets, step_sizes
 from stoker._store import Store
 from stoker._targets import with_targets
-from stoker._views import concat, random_split, subset, with_labels
+from stoker._views import concat, random_split, subset, with_labels, with_pictures
 from stoker._watch import Watch, WatchedIterator, watch
 from stoker.augment import (
     Augment,
@@ -125,6 +125,7 @@ __all__ = [
     "weighted",
     "why_no_cuda",
     "with_labels",
+    "with_pictures",
     "with_annotations",
     "with_targets",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -77,3 +77,16 @@ def stage(name: str, *lists: Any, **arguments: Any) -> Augment:
     given = [_value(each) for each in lists]
     given += [f"{key}={_value(value)}" for key, value in arguments.items() if value is not None]
     return Augment(f"{name}({', '.join(given)})")
+
+
+# A Loader takes a list, or one for each picture of a sample, by name.
+Augments = Augment | Mapping[str, Augment | str]
+
+
+def of_pictures(lists: Mapping[str, Augment | str]) -> Augment:
+    """Returns pictures(LIST, NAME=LIST); the list of the own picture is called 'image'."""
+    if "image" not in lists:
+        given = ", ".join(map(repr, lists))
+        raise ValueError(f"augment has lists for {given}, and none for 'image'")
+    read = {name: Augment(each) if isinstance(each, str) else each for name, each in lists.items()}
+    return stage("pictures", read.pop("image"), **read)

@@ -58,6 +58,18 @@ class Batch:
         return [leased.images, *leased.views]
 
     @property
+    def pictures(self) -> dict[str, _core.Array]:
+        """The rows of every picture of the samples, by name: 'image' is the own one's, which
+        `images` has, too; the others are those of stoker.with_pictures() and pictures_from=. Each
+        is as `images` is, of its own height and width. Pictures are uint8, or on the host float32
+        with dtype=.
+        """
+        leased = self._leased()
+        targets = leased.targets
+        others = {name: targets[name] for name in self._source.pictures}
+        return {"image": leased.images, **others}
+
+    @property
     def draws(self) -> list[str]:
         """The draws for the pixels of every row, with all numbers: "crop(x=3, y=5, width=111,
         height=77) | resize(width=64, height=64, filter='bilinear') | flip". With several views a
@@ -90,7 +102,8 @@ class Batch:
         source.targets says, on the Loader's device; see stoker.with_targets(). If rows are mixed
         with each other, two more: mix_label (int32), the partner's label, and mix_weight (float32),
         the share of the row's own label and pixels, 1 for a row that is not mixed. If the source
-        has annotations, what stoker.Annotations lists. Else empty.
+        has annotations, what stoker.Annotations lists. Pictures besides the samples' own are here,
+        too (see `pictures`). Else empty.
 
         Targets of any length are on the host: texts as a list with a str for each row (a list of
         them with texts='all', '' where nothing is known); numbers as one array of those of all

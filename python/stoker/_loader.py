@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from stoker import _core
 from stoker._annotations import Annotations
 from stoker._arguments import MAX_PIXELS, yes_or_no
+from stoker._augment import Augments
 from stoker._batch import Batch
 from stoker._blend import Blend
 from stoker._decoded_cache import DecodedCache
@@ -43,7 +44,7 @@ from stoker._step_sizes import (
     buckets_in,
     set_step_sizes,
 )
-from stoker.augment import Augment, make_spec
+from stoker.augment import make_spec
 
 # The type that a loop gets. Its default, which type checkers know, needs no typing_extensions.
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ class Loader(Generic[Item]):
             size of one of them, the same on all ranks; leave size= out.
         augment: stages of stoker.augment, joined by `|`, or their text; default: resize and centre
             crop (raw sources: as they are). Stages without a size make rows of the step's size;
-            with buckets the default is resize_cover() | center_crop().
+            with buckets the default is resize_cover() | center_crop(). Of samples with several
+            pictures (with_pictures()) a dict of a list for each, the own one's by the name 'image'.
         seed, shuffle: the order of an epoch depends only on (seed, epoch, number of samples).
             Without a seed each Loader draws one (`loader.seed`), which is part of its state_dict();
             several ranks that shuffle must get a seed, the same for all. shuffle is True unless it
@@ -171,7 +173,7 @@ class Loader(Generic[Item]):
         batch_size: int = 256,
         size: int | tuple[int, int] | StepSizes | None = None,
         buckets: Buckets | Sequence[int | tuple[int, int]] | None = None,
-        augment: Augment | str | None = None,
+        augment: Augments | str | None = None,
         device: object = "cpu",
         dtype: str = "uint8",
         layout: str = "NHWC",
@@ -366,7 +368,7 @@ class Loader(Generic[Item]):
 
     @property
     def views(self) -> int:
-        """How many rows a sample gives: 1, but for stoker.augment.views()."""
+        """How many rows a sample's own picture gives: 1, but for stoker.augment.views()."""
         return self._views
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stoker import _core
@@ -23,6 +23,7 @@ from stoker._paths import (
 from stoker._recipe import made
 from stoker._store import Store, is_address, options_for
 from stoker._targets import with_targets
+from stoker._views import with_pictures
 
 LabelFn = Callable[[str, int], int]
 Path = str | os.PathLike[str]
@@ -39,6 +40,7 @@ class Fields(NamedTuple):
     objects: str = ""
     objects_from: str = ""
     label_image_from: str = ""
+    pictures_from: tuple[str, ...] = ()
 
 
 def folder(
@@ -90,6 +92,7 @@ def open(  # noqa: A001 - stoker.open, like the C++ open_source
     objects: Path | None = None,
     objects_from: str | None = None,
     label_image_from: str | None = None,
+    pictures_from: Mapping[str, Path] | None = None,
     store: Store | None = None,
     wait: bool = True,
 ) -> _core.Source:
@@ -107,8 +110,18 @@ def open(  # noqa: A001 - stoker.open, like the C++ open_source
 
     objects_from, label_image_from: the same in the records of shards; see tar(), parquet(),
         tfrecord() and mds().
+    pictures_from: further pictures of each sample, by name: of shards and lists the field that has
+        them, as image_from names it; of a folder another folder, whose files have the same names
+        but for their extensions. Then a folder may have its pictures in any folders, and no
+        picture has a label of its own; shards and lists are asked for none without label_from. See
+        with_pictures().
+
+        pairs = stoker.open("coco-{000..063}.tar", pictures_from={"control": "control.png"})
+        facades = stoker.open("facades/photos", pictures_from={"labels": "facades/labels"})
     """
-    fields = _fields_of(image_from, label_from, targets_from, objects_from, label_image_from)
+    fields = _fields_of(
+        image_from, label_from, targets_from, objects_from, label_image_from, pictures_from
+    )
     if objects is not None:
         fields = fields._replace(objects=os.path.abspath(os.fspath(objects)))
     return _opened("open", path, split, label_fn, fields, store, wait)
@@ -123,6 +136,7 @@ def tar(
     targets_from: Sequence[str] = (),
     objects_from: str | None = None,
     label_image_from: str | None = None,
+    pictures_from: Mapping[str, Path] | None = None,
     label_fn: LabelFn | None = None,
     store: Store | None = None,
     wait: bool = True,
@@ -158,7 +172,9 @@ def tar(
         or objects, or one with a list for each field. Boxes are COCO's; a suffix says otherwise:
         'json:xyxy', ':cxcywh'. What does not fit makes a bad sample.
     label_image_from: the extension of PNGs with a class for each pixel, as 'png' or 'seg.png'.
-        With objects or label images, labels are asked for only by label_from.
+    pictures_from: further pictures of each sample, by name: their extensions, as {'control':
+        'control.png'}. A key without one is a bad sample; see with_pictures().
+        With objects, label images or pictures, labels are asked for only by label_from.
     label_fn(name, label): see relabel().
 
     The shards are read once, and an index of their samples is kept in the cache directory until one
@@ -175,7 +191,9 @@ def tar(
     RuntimeError: what is wrong with the content of a file, with path and offset. StoreError: what
     is wrong with a store, or the right to read it.
     """
-    fields = _fields_of(image_from, label_from, targets_from, objects_from, label_image_from)
+    fields = _fields_of(
+        image_from, label_from, targets_from, objects_from, label_image_from, pictures_from
+    )
     return _opened("tar", paths, split, label_fn, fields, store, wait)
 
 
@@ -188,6 +206,7 @@ def parquet(
     targets_from: Sequence[str] = (),
     objects_from: str | None = None,
     label_image_from: str | None = None,
+    pictures_from: Mapping[str, Path] | None = None,
     label_fn: LabelFn | None = None,
     store: Store | None = None,
 ) -> _core.Source:
@@ -205,10 +224,13 @@ def parquet(
         are no objects. Classes have the names of a ClassLabel, and pictures the numbers of a column
         image_id.
     label_image_from: a column as for image_from.
+    pictures_from: columns, by the pictures' names.
 
     Everything else as in tar().
     """
-    fields = _fields_of(image_from, label_from, targets_from, objects_from, label_image_from)
+    fields = _fields_of(
+        image_from, label_from, targets_from, objects_from, label_image_from, pictures_from
+    )
     return _opened("parquet", paths, split, label_fn, fields, store)
 
 
@@ -221,6 +243,7 @@ def tfrecord(
     targets_from: Sequence[str] = (),
     objects_from: str | None = None,
     label_image_from: str | None = None,
+    pictures_from: Mapping[str, Path] | None = None,
     label_fn: LabelFn | None = None,
     store: Store | None = None,
 ) -> _core.Source:
@@ -236,10 +259,13 @@ def tfrecord(
         ymax, which are shares of image/width and image/height; class/label, or else class/text;
         and perhaps area, is_crowd and mask (PNGs). Pictures have the number in image/source_id.
     label_image_from: a key, as 'image/segmentation/class/encoded'.
+    pictures_from: keys, by the pictures' names.
 
     Everything else as in tar().
     """
-    fields = _fields_of(image_from, label_from, targets_from, objects_from, label_image_from)
+    fields = _fields_of(
+        image_from, label_from, targets_from, objects_from, label_image_from, pictures_from
+    )
     return _opened("tfrecord", paths, split, label_fn, fields, store)
 
 
@@ -252,6 +278,7 @@ def mds(
     targets_from: Sequence[str] = (),
     objects_from: str | None = None,
     label_image_from: str | None = None,
+    pictures_from: Mapping[str, Path] | None = None,
     label_fn: LabelFn | None = None,
     store: Store | None = None,
 ) -> _core.Source:
@@ -264,10 +291,13 @@ def mds(
         'boxes,labels' or 'boxes=corners,labels=kinds:xyxy'; ids, area and iscrowd may be among
         them.
     label_image_from: a column as for image_from.
+    pictures_from: columns, by the pictures' names.
 
     Everything else as in tar().
     """
-    fields = _fields_of(image_from, label_from, targets_from, objects_from, label_image_from)
+    fields = _fields_of(
+        image_from, label_from, targets_from, objects_from, label_image_from, pictures_from
+    )
     return _opened("mds", paths, split, label_fn, fields, store)
 
 
@@ -278,6 +308,7 @@ def csv(
     image_from: str | None = None,
     label_from: str | None = None,
     targets_from: Sequence[str] = (),
+    pictures_from: Mapping[str, Path] | None = None,
     label_fn: LabelFn | None = None,
     store: Store | None = None,
 ) -> _core.Source:
@@ -290,10 +321,11 @@ def csv(
         class_name, category, target or y. Without a header it is the second column.
     targets_from: columns of numbers, of several with spaces or semicolons between them, or of
         arrays in JSON; see tar().
+    pictures_from: columns of paths, by the pictures' names.
 
     Everything else as in tar().
     """
-    fields = _fields_of(image_from, label_from, targets_from)
+    fields = _fields_of(image_from, label_from, targets_from, pictures_from=pictures_from)
     return _opened("csv", paths, split, label_fn, fields, store)
 
 
@@ -352,6 +384,7 @@ def huggingface(
     targets_from: Sequence[str] = (),
     objects_from: str | None = None,
     label_image_from: str | None = None,
+    pictures_from: Mapping[str, str] | None = None,
     box_format: str = "xywh",
 ) -> _core.Source:
     """A datasets.Dataset with a column of type Image, in the order of the data set after shuffle(),
@@ -372,8 +405,9 @@ def huggingface(
         copied. Classes have the names of a ClassLabel, and pictures the numbers of a column
         image_id.
     label_image_from: a column of type Image whose PNGs have a class for each pixel.
+    pictures_from: columns of type Image, by the names of the pictures (see with_pictures()).
     box_format: that of the boxes; 'xywh' is COCO's.
-    With objects or label images, a column of labels is asked for only by label_from.
+    With objects, label images or pictures, a column of labels is asked for only by label_from.
 
     An image that is stored as a path alone is that file. A pickle holds the pickled data set.
 
@@ -384,6 +418,8 @@ def huggingface(
     fields = _fields_of(image_from, label_from, targets_from)
     asked = {"objects_from": objects_from, "label_image_from": label_image_from}
     carried = {each: _field(each, name) for each, name in asked.items() if name is not None}
+    for each, name in (pictures_from or {}).items():
+        carried[f"pictures_from[{each!r}]"] = _field(f"pictures_from[{each!r}]", name)
     for each, name in carried.items():
         check_column(dataset, f"{each} is", name)
     root = os.getcwd()
@@ -397,6 +433,12 @@ def huggingface(
     if label_image_from is not None:
         images = _from_dataset(dataset, label_image_from, "none", root)
         source = _with_label_images(source, images)
+    if pictures_from:
+        others = {
+            each: _from_dataset(dataset, name, "none", root)
+            for each, name in pictures_from.items()
+        }
+        source = with_pictures(source, others)
     return source
 
 
@@ -579,6 +621,7 @@ def _fields_of(
     targets_from: Sequence[str],
     objects_from: object = None,
     label_image_from: object = None,
+    pictures_from: Mapping[str, Path] | None = None,
 ) -> Fields:
     """TypeError: one that is no text."""
     if isinstance(targets_from, str) or not isinstance(targets_from, Sequence):
@@ -590,7 +633,20 @@ def _fields_of(
         targets,
         objects_from=_field_or_none("objects_from", objects_from),
         label_image_from=_field_or_none("label_image_from", label_image_from),
+        pictures_from=_pictures_from(pictures_from),
     )
+
+
+def _pictures_from(fields_by_name: Mapping[str, Path] | None) -> tuple[str, ...]:
+    if fields_by_name is not None and not isinstance(fields_by_name, Mapping):
+        raise TypeError(f"pictures_from is {fields_by_name!r}, must be a dict of fields by name")
+    fields = []
+    for name, value in (fields_by_name or {}).items():
+        path = os.fspath(value) if isinstance(value, os.PathLike) else value
+        field = _field(f"pictures_from[{name!r}]", path)
+        # A pickle of the source may be read in another folder.
+        fields.append(f"{name}={os.path.abspath(field) if os.path.isdir(field) else field}")
+    return tuple(fields)
 
 
 def _field_or_none(field: str, value: object) -> str:

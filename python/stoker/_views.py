@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any
 
@@ -34,6 +34,35 @@ def subset(source: _core.Source, ids: Sequence[int] | Sequence[bool] | Any) -> _
                 f"ids[{place}] is {each}: the source has the samples 0 to {len(source) - 1}"
             )
     return _subset(source, chosen)
+
+
+def with_pictures(source: _core.Source, pictures: Mapping[str, _core.Source]) -> _core.Source:
+    """The same samples with further pictures: an image and its control map, before and after, left
+    and right. Sample i has picture i of each of the other sources, whose labels and targets play no
+    part. A Loader needs a list of stages for each:
+
+        pairs = stoker.with_pictures(photos, {"control": maps})
+        loader = stoker.Loader(pairs, augment={
+            "image": "same(random_crop(512) | flip) | color_jitter(0.2)",
+            "control": "same(random_crop(512) | flip)",
+        })
+        for batch in loader:
+            train(batch.pictures["control"], batch.images)
+
+    What stands in same(...) draws the same numbers for all pictures; everything else each draws for
+    itself. pictures_from= of open(), tar(), parquet(), csv() and others finds them in the data.
+
+    pictures: by name, a source with as many samples. Names are words; 'image' is the own picture.
+
+    A pair with one half (a file that is missing or damaged) is a bad sample, whose message names
+    the half. ValueError: another number of samples, a name that is no word or is there already.
+    """
+    check_source("source", source)
+    if not isinstance(pictures, Mapping):
+        raise TypeError(f"pictures is {pictures!r}, must be a dict of sources by name")
+    for name, other in pictures.items():
+        check_source(f"pictures[{name!r}]", other)
+    return _with_pictures(source, [(str(name), other) for name, other in pictures.items()])
 
 
 def with_labels(source: _core.Source, labels: Sequence[int] | Sequence[str]) -> _core.Source:
@@ -142,6 +171,17 @@ def _shares(lengths: list[float], samples: int) -> list[float]:
 
 
 # The functions below make a source from what a pickle of it holds.
+
+
+def _with_pictures(
+    source: _core.Source, others: list[tuple[str, _core.Source]]
+) -> _core.Source:
+    return made(
+        _core.with_pictures(source, others),
+        _with_pictures,
+        lambda _: (source, others),
+        shows=(source, *(other for _, other in others)),
+    )
 
 
 def _subset(source: _core.Source, ids: Sequence[int]) -> _core.Source:

@@ -21,8 +21,10 @@ ValueError, from every function: the stage, the argument, its value and what it 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stoker import _core, _stages
-from stoker._augment import Augment, Size
+from stoker._augment import Augment, Augments, Size, of_pictures
 from stoker._arguments import height_and_width
 from stoker._stages import *  # noqa: F403
 
@@ -31,7 +33,7 @@ __all__ += _stages.__all__
 
 
 def draw(
-    augment: Augment | str,
+    augment: Augments | str,
     source: int | tuple[int, int],
     *,
     seed: int,
@@ -50,7 +52,7 @@ def draw(
     return spec.draw(height_and_width("source", source), seed, epoch, sample, view)
 
 
-def explain(augment: Augment | str, *, size: Size = None) -> list[str]:
+def explain(augment: Augments | str, *, size: Size = None) -> list[str]:
     """Returns lines that say which stages are done while an image is decoded, and which of the
     others are joined.
     """
@@ -58,7 +60,7 @@ def explain(augment: Augment | str, *, size: Size = None) -> list[str]:
 
 
 def make_spec(
-    augment: Augment | str | None, size: object, raw_size: tuple[int, int] | None
+    augment: Augments | str | None, size: object, raw_size: tuple[int, int] | None
 ) -> _core.AugmentSpec:
     """Returns the C++ settings of a Loader. augment None: the whole image if pixels are raw,
     otherwise resize and centre crop. size None: the list's own, else that of raw pixels, else 224.
@@ -67,6 +69,8 @@ def make_spec(
         augment = "resize_center_crop" if raw_size is None else "resize"
     if isinstance(augment, str):
         augment = Augment(augment)
+    if isinstance(augment, Mapping):
+        augment = of_pictures(augment)
     if not isinstance(augment, Augment):
         raise TypeError(
             f"augment is {augment!r}, must be stages of stoker.augment, joined by |, or their text"

@@ -149,6 +149,7 @@ def _check_target(
                 f"target is {name!r}, of which samples have different numbers: take stoker.Loader, "
                 "whose Batch has texts and padded()"
             )
-        if name not in source.targets and name not in carried:
-            there = ", ".join(map(repr, [*source.targets, *carried])) or "none"
+        names = [*source.targets, *source.pictures, *carried]
+        if name not in names:
+            there = ", ".join(map(repr, names)) or "none"
             raise ValueError(f"target is {name!r}; the targets of the source are {there}")

@@ -84,8 +84,8 @@ TEST_F(PicturesData, AFolderMayLackPictures) {
   EXPECT_THAT(contents_of(*source), ElementsAre("1.jpg: 1, (there is none)", "2.jpg: 2, 2",
                                                 "3.jpg: 3, (there is none)", "4.jpg: 4, 4"));
   EXPECT_THAT(notes_of(*source),
-              ElementsAre("2 samples have no picture 'other' and are bad samples, as 1.jpg",
-                          "1 pictures 'other' are of no sample and are left out, as 5.png"));
+              ElementsAre("2 samples have no picture 'other', a bad sample, as 1.jpg",
+                          "1 picture 'other' of no sample left out, as 5.png"));
   write("c/9.png", "");
   EXPECT_EQ(message_of([&] { open_with(path("a"), {"other=" + path("c")}); }),
             path("a") +
@@ -139,12 +139,10 @@ TEST_F(PicturesData, ATarMayLackMembers) {
   EXPECT_THAT(contents_of(*source),
               ElementsAre("0.tar/1.jpg: i1, c1", "0.tar/2.jpg: i2, (there is none)",
                           "1.tar/1.jpg: j1, d1"));
-  EXPECT_THAT(
-      notes_of(*source),
-      ::testing::Contains("1 samples have no picture 'c' and are bad samples, as 0.tar/2.jpg"));
-  EXPECT_THAT(
-      notes_of(*source),
-      ::testing::Contains("1 pictures 'c' are of no sample and are left out, as 0.tar/3.c.png"));
+  EXPECT_THAT(notes_of(*source),
+              ::testing::Contains("1 sample has no picture 'c', a bad sample, as 0.tar/2.jpg"));
+  EXPECT_THAT(notes_of(*source),
+              ::testing::Contains("1 picture 'c' of no sample left out, as 0.tar/3.c.png"));
 }
 
 TEST_F(PicturesData, RecordsHaveColumnsOrKeys) {

@@ -329,6 +329,18 @@ def test_objects_that_do_not_fit(dataset):
     refused([[good], [good, {**good, "bbox": [1, 2, -3, 4]}]], "#1: object 1 .*: the box has a neg")
 
 
+def test_pictures(dataset):
+    files = [{"bytes": each, "path": None} for each in reversed(IMAGES)]
+    whole = dataset.rename_column("x", "image")
+    whole = whole.add_column("control", files).cast_column("control", datasets.Image())
+    source = stoker.huggingface(whole, image_from="image", pictures_from={"depth": "control"})
+    assert source.pictures == ["depth"] and source.classes == []
+    assert [each.pictures["depth"] for each in source] == IMAGES[::-1]
+    assert [each.data for each in source] == IMAGES
+    with pytest.raises(ValueError, match=r"^pictures_from\['a'\] is 'z'; the columns are"):
+        stoker.huggingface(whole, pictures_from={"a": "z"})
+
+
 def test_label_images(dataset):
     def plane(number: int) -> np.ndarray:
         return np.random.default_rng(number).integers(0, 20, (30, 40)).astype(np.uint8)

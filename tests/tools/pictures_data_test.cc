@@ -30,7 +30,8 @@ class PicturesOfProgram : public ::testing::Test {
   }
   ProgramResult run(const std::string& command, std::vector<std::string> options) {
     const std::string path = data_.write("x.tar", tar_ + tar_end());
-    options.insert(options.begin(), {command, "--data", path, "--image-from", "ppm", "--label-from", "none"});
+    options.insert(options.begin(),
+                   {command, "--data", path, "--image-from", "ppm", "--label-from", "none"});
     return run_stoker(options);
   }
 
@@ -38,7 +39,8 @@ class PicturesOfProgram : public ::testing::Test {
   std::string tar_;
 };
 
-constexpr char kList[] = "pictures(same(random_crop(16) | flip), control=same(random_crop(16) | flip))";
+constexpr char kList[] =
+    "pictures(same(random_crop(16) | flip), control=same(random_crop(16) | flip))";
 
 TEST_F(PicturesOfProgram, CheckNamesTheHalf) {
   const std::vector<std::string> pairs = {"--picture-from", "control=control.ppm"};
@@ -60,7 +62,7 @@ TEST_F(PicturesOfProgram, DumpWritesTheRowsOfAll) {
                    "--no-shuffle", "--out", data_.path() + "/out"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const NpyFile own = read_npy(data_.path() + "/out/images_00000.npy"),
-            other = read_npy(data_.path() + "/out/target_control_00000.npy");
+                other = read_npy(data_.path() + "/out/target_control_00000.npy");
   ASSERT_EQ(own.data.size(), other.data.size());
   for (size_t i = 0; i < own.data.size(); ++i) {
     ASSERT_EQ(static_cast<uint8_t>(own.data[i]) + 9, static_cast<uint8_t>(other.data[i]));

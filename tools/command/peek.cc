@@ -191,8 +191,8 @@ std::string describe_mix(const Source& source, const RowMix& mix) {
 }
 
 // Draws the rows of the sample's further pictures, which are the last columns.
-void draw_pictures(const SheetPlan& plan, const AugmentSpec& augment, size_t columns,
-                   const DeviceBatch& batch, int row, int x, int y, ContactSheet& sheet) {
+void draw_further(const SheetPlan& plan, const AugmentSpec& augment, size_t columns,
+                  const DeviceBatch& batch, int row, int x, int y, ContactSheet& sheet) {
   const int count = further_pictures(augment);
   for (int i = 0; i < count; ++i) {
     const Size size = augment.view(1 + i).output;
@@ -217,7 +217,7 @@ void draw_tile(const SheetPlan& plan, int tile, const Source& source, const Augm
       {batch.images() + row * image_bytes, shape.width, shape.height, ptrdiff_t{3} * shape.width},
       x, y, plan.scale);
   draw_annotations(source.annotations(), columns, batch, row, {x, y, plan.scale}, sheet);
-  draw_pictures(plan, augment, columns.size(), batch, row, x, y, sheet);
+  draw_further(plan, augment, columns.size(), batch, row, x, y, sheet);
   const RowNote& note = row_notes(batch)[row];
   const Box shown = painter.draw(batch.ids()[row], x + plan.panel_at(1), y, plan.panel, sheet);
   if (shown.width > 0 && !note.bad) sheet.draw_frame(frame_of(draws, shown), kBox);

@@ -120,6 +120,11 @@ bool stays(const Source& files, SampleId id) {
 }  // namespace
 
 ColdSource::ColdSource(const Source& files) : ForwardingSource(files) {
+  if (!files.pictures().empty()) {
+    throw std::invalid_argument(
+        "--cold: only the samples' own files can be dropped from the page "
+        "cache, and --picture-from names others");
+  }
   int64_t evicted = 0;
   for (SampleId id = 0; id < files.size(); ++id) evicted += evict_from_cache(files, id);
   if (evicted == 0) {

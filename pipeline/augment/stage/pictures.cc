@@ -40,10 +40,10 @@ const StageType kPictures{
     .name = "pictures",
     .help = "A list for each picture of a sample: its own, and further ones by name. Stands alone",
     .details =
-        "Of samples that have several pictures (--picture-from, in Python pictures=): an image\n"
-        "and its control map, before and after, left and right. The list of the own picture comes\n"
-        "first. What same(...) draws is the same for all; everything else each picture draws for\n"
-        "itself:\n"
+        "Of samples that have several pictures: an image and its control map, before and after,\n"
+        "left and right. The list of the own picture comes first. What same(...) draws is the "
+        "same\n"
+        "for all; everything else each picture draws for itself:\n"
         "  pictures(same(random_crop(512) | flip) | color_jitter(0.2),\n"
         "           control=same(random_crop(512) | flip))\n"
         "In Python, Batch.pictures has their rows.",
