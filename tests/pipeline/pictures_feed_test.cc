@@ -5,10 +5,14 @@
 
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pipeline/cache/decoded_cache.h"
+#include "pipeline/exchange/remote_filler.h"
+#include "pipeline/exchange/remote_rows.h"
 #include "pipeline/files/invalid_field.h"
+#include "pipeline/row/sample_reader.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/pictures_source.h"
 #include "pipeline/source/subset_source.h"
@@ -493,6 +497,48 @@ TEST(Pictures, TheOwnOneKeepsItsFastPaths) {
     EXPECT_EQ(all_bytes(kept), expected_fixed);
     EXPECT_GT(kept.loader().stats().cache->hits, 10);
   }
+}
+
+TEST(Pictures, OfRowsThatOthersFillArriveToo) {
+  const auto files = half_cached_source(41), faulty = faulty_source(41);
+  const PicturesSource source = pair_of(*files, *faulty);
+  const AugmentSpec spec("pictures(random_crop(16) | flip, control=random_crop((12, 14)) | flip)");
+  LoaderOptions options = exchange_options(0);
+  options.feed.max_bad = 1000;
+  options.format = {.type = PixelType::fp32};
+  const std::vector<std::byte> expected = bytes_of_feed(source, spec, options);
+  options.remote_rows = true;
+  Feed feed(source, spec, options);
+  const auto rows = feed.loader().remote_rows();
+  std::thread carrier([&] {
+    RemoteFiller filler(source, spec, options, {});
+    while (!rows->ended()) {
+      const auto claim = rows->claim(1, 4);
+      if (!claim) continue;
+      std::vector<std::byte> message(filler.message_bytes(claim->range.rows));
+      const std::vector<uint8_t> bad = filler.fill(claim->range, message);
+      rows->deliver(*claim, message, bad);
+    }
+  });
+  EXPECT_EQ(all_bytes(feed), expected);
+  EXPECT_GT(feed.loader().stats().remote.rows, 0);
+  feed.loader().stop();
+  carrier.join();
+}
+
+// Both files of a sample are read and kept by whoever makes rows, and the largest row counts.
+TEST(Pictures, AreInTheMemoryPlan) {
+  const auto files = jpeg_source(20);
+  const PicturesSource pair = pair_of(*files, *files);
+  const auto plan_of = [&](const Source& source, const char* text) {
+    return Feed(source, AugmentSpec(text), quiet_options(2)).loader().memory_plan();
+  };
+  const MemoryPlan own = plan_of(*files, "center_crop(16)"),
+                   both = plan_of(pair, "pictures(center_crop(16), control=center_crop(16))"),
+                   larger = plan_of(pair, "pictures(center_crop(16), control=center_crop(900))");
+  EXPECT_GE(both.scratch_bytes - own.scratch_bytes, int64_t{2} * kKeptFileBytes);
+  EXPECT_GE(larger.scratch_bytes - both.scratch_bytes, int64_t{2} * 3 * 900 * 900);
+  EXPECT_GE(both.ring_bytes, own.ring_bytes + int64_t{4} * 5 * 3 * 16 * 16);
 }
 
 // A store is told of both pictures, and of what will not be read.

@@ -122,6 +122,50 @@ TEST_F(StoredSourceTest, RecordsHaveTheSameObjectsAndLabelImages) {
   }
 }
 
+// Each picture is announced to the store, and fetched before it is read.
+TEST_F(StoredSourceTest, PairsAreFedAsFromADisk) {
+  const auto text = [](const std::vector<uint8_t>& file) {
+    return std::string(file.begin(), file.end());
+  };
+  std::string tar;
+  for (int i = 0; i < 40; ++i) {
+    const std::string key = std::to_string(100 + i);
+    const auto seed = static_cast<uint64_t>(i);
+    tar += tar_member(key + ".jpg", text(jpeg_file(60 + i % 7, 50, seed)));
+    if (i != 7) tar += tar_member(key + ".c.jpg", text(jpeg_file(60 + i % 7, 50, 100 + seed)));
+  }
+  tar += tar_end();
+  const std::string path = data_.write("pairs.tar", tar);
+  server_.put("/pairs.tar", {tar.begin(), tar.end()}, "\"1\"");
+  const SourceOptions pairs{.pictures_from = {"c=c.jpg"}, .cache_dir = ""};
+  const auto local = open_source(path, pairs), stored = begin_source(address("pairs.tar"), pairs);
+  EXPECT_EQ(stored->fingerprint(), local->fingerprint());
+  const AugmentSpec spec("pictures(same(random_crop(24) | flip), c=same(random_crop(24) | flip))");
+  for (const int workers : {0, 2}) {
+    Feed near(*local, spec, options(workers)), far(*stored, spec, options(workers));
+    EXPECT_EQ(far.all(), near.all());
+    EXPECT_EQ(far.loader().stats().bad_samples, 2);
+  }
+  std::vector<SampleId> order(40);
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<SampleId>(i);
+  size_t next = 0;
+  const auto ahead = stored->storage().look_ahead([&](SampleId& id) {
+    if (next == order.size()) return NextSample::end;
+    id = order[next++];
+    return NextSample::found;
+  });
+  ASSERT_NE(ahead, nullptr);
+  const int64_t before = stored->storage().store_stats()->requests;
+  std::vector<uint8_t> buffer;
+  std::span<const uint8_t> bytes;
+  for (const SampleId id : order) {
+    EXPECT_TRUE(stored->read(id, buffer, bytes).ok);
+    EXPECT_EQ(stored->read_picture(id, 0, MayWait::yes, buffer, bytes).ok, id != 7);
+  }
+  // Neighbours come together; alone they would be 79.
+  EXPECT_LT(stored->storage().store_stats()->requests - before, 60);
+}
+
 // A tar of several parts, whose headers are read by several threads.
 TEST_F(StoredSourceTest, ALargeTarIsIndexedByItsHeaders) {
   constexpr int kSamples = 240;
