@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -477,9 +479,19 @@ TEST(Pictures, TheOwnOneKeepsItsFastPaths) {
   }
   const auto source =
       open_source(folder.path() + "/a", {.pictures_from = {"control=" + folder.path() + "/b"}});
+  // Two pairs have one half, which the other half's fast path must not hide.
+  std::filesystem::remove(folder.path() + "/b/3.jpg");
+  folder.write("b/5.jpg", "no picture");
+  const auto lines_in = [&](const char* name) {
+    std::ifstream file(folder.path() + "/" + name);
+    std::multiset<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.insert(line);
+    return lines;
+  };
   LoaderOptions options = quiet_options();
   options.epochs = 3;
   options.feed.seek_index = "off";
+  options.quarantine_file = folder.path() + "/plain";
   const AugmentSpec drawn(kAlike),
       fixed("pictures(resize((30, 30)) | center_crop(24), control=center_crop(9))");
   const std::vector<std::byte> expected = bytes_of_feed(*source, drawn, options),
@@ -488,6 +500,7 @@ TEST(Pictures, TheOwnOneKeepsItsFastPaths) {
     LoaderOptions fast = options;
     fast.feed.workers = workers;
     fast.feed.seek_index = "auto";
+    fast.quarantine_file = folder.path() + "/fast" + std::to_string(workers);
     Feed feed(*source, drawn, fast);
     EXPECT_EQ(all_bytes(feed), expected);
     EXPECT_GT(feed.loader().stats().seek_index.used, workers == 0 ? 20 : 0);
@@ -496,7 +509,9 @@ TEST(Pictures, TheOwnOneKeepsItsFastPaths) {
     Feed kept(*source, fixed, fast);
     EXPECT_EQ(all_bytes(kept), expected_fixed);
     EXPECT_GT(kept.loader().stats().cache->hits, 10);
+    EXPECT_EQ(lines_in(workers == 0 ? "fast0" : "fast2"), lines_in("plain"));
   }
+  EXPECT_EQ(lines_in("plain").size(), 12u);  // of two feeds
 }
 
 TEST(Pictures, OfRowsThatOthersFillArriveToo) {
