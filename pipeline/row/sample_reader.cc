@@ -50,15 +50,14 @@ void SampleReader::read(const Slab& slab, const BatchPosition& position, int row
 bool SampleReader::read_cached(const Slab& slab, const BatchPosition& position, int row,
                                SampleBuffer& buffer, SampleBytes& out) {
   Span span = begin_read(slab, position, row);
-  if (!read_decoded(position, span.sample, MayWait::no, buffer, out)) {
-    // If a file is in memory, its index nearly always is, too; it is a hundredth as large.
-    if (!read_pieces(slab, position, row, MayWait::no, buffer, out) &&
-        !source_.storage().read_cached(span.sample, buffer.file, out.bytes)) {
-      return false;
-    }
-    decoded_rows_.was_read(span.sample);
+  const bool is_decoded = read_decoded(position, span.sample, MayWait::no, buffer, out);
+  // If a file is in memory, its index nearly always is, too; it is a hundredth as large.
+  if (!is_decoded && !read_pieces(slab, position, row, MayWait::no, buffer, out) &&
+      !source_.storage().read_cached(span.sample, buffer.file, out.bytes)) {
+    return false;
   }
   if (!read_pictures(source_, span.sample, MayWait::no, buffer, out)) return false;
+  if (!is_decoded) decoded_rows_.was_read(span.sample);
   end_read(span, SpanKind::cached_read, out, cached_stats_);
   return true;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -151,31 +152,42 @@ TEST(Pictures, AreRefusedWithAReason) {
 // Whatever else stands in the lists: same(...) draws alike, and nothing else does.
 TEST(Pictures, DrawTheSameInsideOfSameAlone) {
   const AugmentSpec spec(
-      "pictures(same(random_crop(24) | flip) | flip | same(rotate(30)), "
-      "a=random_crop(48) | flip | same(random_crop(24) | flip) | vertical_flip | "
-      "same(rotate(30)))");
+      "pictures(same(random_crop(24) | rotate(30)) | flip, a=random_crop((50, 60)) | rotate(10) | "
+      "flip | same(random_crop(24) | rotate(30)) | vertical_flip)");
+  const auto shared = [](const Draws& draws) {
+    const auto crop = std::ranges::find(draws.steps(), Size{24, 24}, &PixelStep::size);
+    return steps_text({crop, crop + 2});
+  };
   Draws own, other;
-  int same_flips = 0, like_the_first = 0;
-  std::set<std::string> angles;
+  int alike = 0;
+  std::set<std::string> drawn;
   for (int64_t sample = 0; sample < 200; ++sample) {
     draw_augmentation(spec, {60, 50}, 1, 2, sample, own);
     draw_augmentation(spec, {60, 50}, 1, 2, sample, other, 1);
-    const auto crop_in = [](const Draws& draws, size_t number) {
-      for (const PixelStep& step : draws.steps()) {
-        if (step.kind->name == std::string_view("crop") && number-- == 0) return step.values;
-      }
-      return std::array<double, 8>{};
-    };
-    angles.insert(step_text(own.steps().back()));
-    EXPECT_EQ(step_text(own.steps().back()), step_text(other.steps().back()));
-    like_the_first += crop_in(own, 0) == crop_in(other, 0);
-    same_flips += is_mirrored(own) == is_mirrored(other);
-    EXPECT_EQ(own.shared_sizes().size(), 4u);
+    drawn.insert(shared(own));
+    EXPECT_EQ(shared(own), shared(other));
+    EXPECT_TRUE(std::ranges::equal(own.shared_sizes(), other.shared_sizes()));
+    alike += is_mirrored(own) == is_mirrored(other);
   }
-  EXPECT_EQ(angles.size(), 200u);
-  EXPECT_LT(like_the_first, 20);
-  EXPECT_GT(same_flips, 60);
-  EXPECT_LT(same_flips, 140);
+  EXPECT_GT(drawn.size(), 190u);
+  EXPECT_GT(alike, 60);
+  EXPECT_LT(alike, 140);
+}
+
+// A second same(...) draws other numbers, and so does what stands outside.
+TEST(Pictures, DrawEachSameForItself) {
+  for (const char* text : {"pictures(same(flip) | same(flip), a=same(flip) | same(flip))",
+                           "pictures(flip | same(flip), a=same(flip))"}) {
+    const AugmentSpec spec(text, {8, 8});
+    Draws draws;
+    int once = 0;
+    for (int64_t sample = 0; sample < 200; ++sample) {
+      draw_augmentation(spec, {8, 8}, 1, 2, sample, draws);
+      once += draws.steps().size() == 1;
+    }
+    EXPECT_GT(once, 60) << text;
+    EXPECT_LT(once, 140) << text;
+  }
 }
 
 // The own picture's row is that of its list alone.
@@ -186,6 +198,8 @@ TEST(Pictures, TheOwnOneIsDrawnAsWithoutOthers) {
     draw_augmentation(pair, {60, 50}, 1, 2, sample, one);
     draw_augmentation(alone, {60, 50}, 1, 2, sample, other);
     EXPECT_EQ(steps_text(one.steps()), steps_text(other.steps()));
+    EXPECT_EQ(needed_box(pair, {60, 50}, 1, 2, sample, one),
+              needed_box(alone, {60, 50}, 1, 2, sample, other));
   }
 }
 
@@ -479,6 +493,11 @@ TEST(Pictures, TheOwnOneKeepsItsFastPaths) {
   }
   const auto source =
       open_source(folder.path() + "/a", {.pictures_from = {"control=" + folder.path() + "/b"}});
+  LoaderOptions options = quiet_options();
+  options.epochs = 3;
+  const AugmentSpec drawn(kAlike),
+      fixed("pictures(resize((30, 30)) | center_crop(24), control=center_crop(9))");
+  bytes_of_feed(*source, drawn, options);  // makes the index
   // Two pairs have one half, which the other half's fast path must not hide.
   std::filesystem::remove(folder.path() + "/b/3.jpg");
   folder.write("b/5.jpg", "no picture");
@@ -488,12 +507,8 @@ TEST(Pictures, TheOwnOneKeepsItsFastPaths) {
     for (std::string line; std::getline(file, line);) lines.insert(line);
     return lines;
   };
-  LoaderOptions options = quiet_options();
-  options.epochs = 3;
   options.feed.seek_index = "off";
   options.quarantine_file = folder.path() + "/plain";
-  const AugmentSpec drawn(kAlike),
-      fixed("pictures(resize((30, 30)) | center_crop(24), control=center_crop(9))");
   const std::vector<std::byte> expected = bytes_of_feed(*source, drawn, options),
                                expected_fixed = bytes_of_feed(*source, fixed, options);
   for (const int workers : {0, 2}) {
