@@ -217,12 +217,12 @@ void check_loader(const Source& source, const AugmentSpec& augment,
   if (augment.mix.on()) check_mix(source, options);
   require_option(!(options.shapes || options.buckets) || !options.feed.cache, "cache",
                  ": rows of changing sizes are not made of pictures that are kept");
+  check_varying(source, augment, options.varying, options.batch_size);
   for (const AugmentSpec& spec : row_specs(augment, options)) {
     spec.validate_for(size_of(source.encoding(), source.raw_size()), sizes);
     check_annotations(source.annotations(), options.annotations, spec);
     check_targets(batch_columns(source, spec, options));
   }
-  check_varying(source, augment, options.varying, options.batch_size);
   if (augment.combines()) {
     require_option(source.annotations().any(), "augment",
                    ": '" + augment.stages.describe() +

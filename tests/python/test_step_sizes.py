@@ -196,3 +196,18 @@ def test_sizes_that_cannot_be_are_refused():
         stoker.step_sizes({1: 32})
     with pytest.raises(ValueError, match="hold is 0"):
         stoker.step_sizes([32], hold=0)
+
+
+def test_pairs_have_the_size_of_the_step(shaped):
+    """A picture with itself as its control map."""
+    folder = stoker.folder(shaped)
+    pairs = stoker.with_pictures(folder, {"control": folder})
+    moved = "same(resize_cover | random_crop | flip)"
+    options = {"augment": {"image": moved, "control": f"{moved} | invert"}, "last_batch": "merge"}
+    shapes = set()
+    with stoker.Loader(pairs, batch_size=4, buckets=SIZES, seed=1, **options) as loader:
+        for batch in loader:
+            images, controls = np.asarray(batch.images), np.asarray(batch.pictures["control"])
+            shapes.add(images.shape[1:3])
+            np.testing.assert_array_equal(controls, 255 - images)
+    assert len(shapes) > 1
