@@ -442,12 +442,12 @@ TEST(Pictures, AreRefusedWhereTheyDoNotFit) {
 }
 
 TEST(Pictures, AreExplainedAndShownOneByOne) {
-  const AugmentSpec spec("pictures(random_crop(8) | invert, control=resize((4, 6)))");
+  const AugmentSpec spec("pictures(random_crop(8) | invert, control=center_crop((4, 6)))");
   EXPECT_THAT(explain_augmentation(spec),
               ElementsAre("the sample's own picture, 8 x 8:",
                           "  random_crop(8): done by the decoder while it decodes",
                           "  invert: a pass of its own", "picture control, 4 x 6:",
-                          "  resize(size=(4, 6)): done by the decoder while it decodes"));
+                          "  center_crop((4, 6)): done by the decoder while it decodes"));
   RowNote note{.source = {20, 10}, .pixels_of = 3};
   note.picture_sizes[0] = {30, 12};
   std::string lines;
@@ -556,6 +556,45 @@ TEST(Pictures, OfRowsThatOthersFillArriveToo) {
   carrier.join();
 }
 
+// A picture whose list names no size has the step's.
+TEST(Pictures, HaveTheSizeOfTheStepsBucket) {
+  const FakeSource images = pictures(), others = controls();
+  const PicturesSource source = pair_of(images, others);
+  LoaderOptions options = quiet_options();
+  options.shuffle = true;
+  options.last_batch = LastBatch::pad;
+  std::vector<Size> sizes;
+  for (int id = 0; id < kPictures; ++id) sizes.push_back(size_of(id));
+  options.buckets =
+      std::make_shared<const AspectBuckets>(sizes, BucketOptions{.sizes = {{48, 40}, {32, 40}}});
+  const AugmentSpec spec(
+      "pictures(same(resize_cover | random_crop), control=same(resize_cover | random_crop))",
+      Size{48, 40});
+  std::set<std::string> shapes;
+  Feed feed(source, spec, options);
+  Delivered batch;
+  while (feed.next(0, batch, [&](const DeviceBatch& device) {
+    const BatchShape shape = device.shape();
+    const TargetColumn& column = feed.loader().targets(device.header().shape).at(0);
+    EXPECT_EQ(column.shape, (std::vector<int64_t>{shape.height, shape.width, 3}));
+    shapes.insert(column.describe());
+    const auto bytes = static_cast<size_t>(column.bytes());
+    for (size_t row = 0; row < static_cast<size_t>(shape.rows); ++row) {
+      const RowNote& note = row_notes(device)[row];
+      std::vector<uint8_t> file = picture_of({.is_noisy = true}, note.pixels_of);
+      const Size size = size_of(note.pixels_of);
+      file.erase(file.begin(), file.end() - 3 * size.width * size.height);
+      Draws draws;
+      draw_row(spec, 0, 0, note, draws, 1);
+      const auto* const made = reinterpret_cast<const uint8_t*>(device.target(0)) + bytes * row;
+      EXPECT_EQ(std::vector<uint8_t>(made, made + bytes),
+                plain_steps(draws, file, PixelPolicy::exact));
+    }
+  })) {
+  }
+  EXPECT_EQ(shapes.size(), 2u);
+}
+
 // Both files of a sample are read and kept by whoever makes rows, and the largest row counts.
 TEST(Pictures, AreInTheMemoryPlan) {
   const auto files = jpeg_source(20);
@@ -566,8 +605,10 @@ TEST(Pictures, AreInTheMemoryPlan) {
   const MemoryPlan own = plan_of(*files, "center_crop(16)"),
                    both = plan_of(pair, "pictures(center_crop(16), control=center_crop(16))"),
                    larger = plan_of(pair, "pictures(center_crop(16), control=center_crop(900))");
-  EXPECT_GE(both.scratch_bytes - own.scratch_bytes, int64_t{2} * kKeptFileBytes);
-  EXPECT_GE(larger.scratch_bytes - both.scratch_bytes, int64_t{2} * 3 * 900 * 900);
+  // Two workers, and eight units that are read ahead.
+  EXPECT_EQ(both.scratch_bytes - own.scratch_bytes, int64_t{10} * kKeptFileBytes);
+  // Each worker has ten bytes for each of a picture's on the way, and more for its row.
+  EXPECT_GT(larger.scratch_bytes - both.scratch_bytes, 2 * 11 * int64_t{3} * (900 * 900 - 16 * 16));
   EXPECT_GE(both.ring_bytes, own.ring_bytes + int64_t{4} * 5 * 3 * 16 * 16);
 }
 

@@ -122,6 +122,20 @@ def test_a_loop_resumes(opened):
         other.load_state_dict(state)
 
 
+def test_pictures_have_the_size_of_the_steps_bucket(opened):
+    alike = "same(resize((44, 60)) | random_crop)"
+    loader = stoker.Loader(
+        opened, batch_size=3, buckets=[(40, 32), (32, 48)], seed=2, epochs=1,
+        augment={"image": alike, "control": alike}, pixels="exact-pillow12",
+    )  # fmt: skip
+    shapes = set()
+    for batch in loader:
+        made = rows(batch)
+        shapes.add(made["control"].shape)
+        assert np.abs(made["control"].astype(int) + made["image"] - 255).max() <= 2  # rounded
+    assert shapes <= {(3, 40, 32, 3), (3, 32, 48, 3)}
+
+
 def test_batches_may_be_kept(opened):
     kept = list(stoker.Loader(opened, batch_size=3, augment=ALIKE, seed=5, epochs=1))
     assert [contents(batch) for batch in kept] == epochs_of(

@@ -103,14 +103,12 @@ struct SheetPlan {
   Size size() const { return {columns * tile_width() + kGap, rows * tile_height() + kGap}; }
 };
 
-// Each picture of a sample has a view.
-int further_pictures(const AugmentSpec& augment) { return augment.views() - augment.own_views(); }
-
-SheetPlan plan_sheet(const PeekOptions& options, const AugmentSpec& augment) {
+// `panel`: has room for the own picture's rows.
+SheetPlan plan_sheet(const PeekOptions& options, Size panel, const AugmentSpec& augment) {
   SheetPlan plan;
-  int side = std::max(augment.output.width, augment.output.height);
-  for (int i = 1; i <= further_pictures(augment); ++i) {
-    const Size size = augment.view(i).output;
+  int side = std::max(panel.width, panel.height);
+  for (int view = augment.own_views(); view < augment.views(); ++view) {
+    const Size size = augment.view(view).output;
     side = std::max({side, size.width, size.height});
     ++plan.panels;
   }
@@ -191,22 +189,22 @@ std::string describe_mix(const Source& source, const RowMix& mix) {
 }
 
 // Draws the rows of the sample's further pictures, which are the last columns.
-void draw_further(const SheetPlan& plan, const AugmentSpec& augment, size_t columns,
+void draw_further(const SheetPlan& plan, const std::vector<TargetColumn>& columns,
                   const DeviceBatch& batch, int row, int x, int y, ContactSheet& sheet) {
-  const int count = further_pictures(augment);
-  for (int i = 0; i < count; ++i) {
-    const Size size = augment.view(1 + i).output;
-    const auto bytes =
-        size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
-    const void* const rows = batch.target(static_cast<int>(columns) - count + i);
-    const auto* const pixels = static_cast<const uint8_t*>(rows) + bytes * static_cast<size_t>(row);
-    sheet.draw_image({pixels, size.width, size.height, ptrdiff_t{3} * size.width},
-                     x + plan.panel_at(2 + i), y, plan.scale);
+  for (int i = 2; i < plan.panels; ++i) {
+    const size_t number = columns.size() - static_cast<size_t>(plan.panels - i);
+    const TargetColumn& column = columns[number];
+    const auto height = static_cast<int>(column.shape[0]),
+               width = static_cast<int>(column.shape[1]);
+    const auto* const pixels = reinterpret_cast<const uint8_t*>(batch.target(number)) +
+                               static_cast<size_t>(column.bytes()) * static_cast<size_t>(row);
+    sheet.draw_image({pixels, width, height, ptrdiff_t{3} * width}, x + plan.panel_at(i), y,
+                     plan.scale);
   }
 }
 
 // `tile`: its number on the sheet.
-void draw_tile(const SheetPlan& plan, int tile, const Source& source, const AugmentSpec& augment,
+void draw_tile(const SheetPlan& plan, int tile, const Source& source,
                const std::vector<TargetColumn>& columns, const DeviceBatch& batch, int row,
                const Draws& draws, SourcePainter& painter, ContactSheet& sheet) {
   const int x = kGap + tile % plan.columns * plan.tile_width();
@@ -217,7 +215,7 @@ void draw_tile(const SheetPlan& plan, int tile, const Source& source, const Augm
       {batch.images() + row * image_bytes, shape.width, shape.height, ptrdiff_t{3} * shape.width},
       x, y, plan.scale);
   draw_annotations(source.annotations(), columns, batch, row, {x, y, plan.scale}, sheet);
-  draw_further(plan, augment, columns.size(), batch, row, x, y, sheet);
+  draw_further(plan, columns, batch, row, x, y, sheet);
   const RowNote& note = row_notes(batch)[row];
   const Box shown = painter.draw(batch.ids()[row], x + plan.panel_at(1), y, plan.panel, sheet);
   if (shown.width > 0 && !note.bad) sheet.draw_frame(frame_of(draws, shown), kBox);
@@ -298,7 +296,7 @@ int run_peek(int argc, char** argv) {
   }
   const auto count = static_cast<int>(std::min<int64_t>(options.count, source->size()));
   options.count = count;
-  const SheetPlan plan = plan_sheet(options, augment.with_output(panel));
+  const SheetPlan plan = plan_sheet(options, panel, augment);
   LoaderOptions loader_options;
   loader_options.buckets = buckets;
   const int shown = buckets ? plan.columns : count;  // of each step
@@ -326,7 +324,6 @@ int run_peek(int argc, char** argv) {
     if (!batch) break;
     batch.synchronize();
     const std::vector<TargetColumn>& columns = loader.targets(batch.header().shape);
-    const AugmentSpec spec = augment.with_output({batch.header().width, batch.header().height});
     for (int row = 0; row < std::min(shown, count - first); ++row) {
       const RowNote& note = row_notes(batch)[row];
       if (source->annotations().objects) {
@@ -334,7 +331,7 @@ int run_peek(int argc, char** argv) {
         draws.carry(&annotations, 0);
       }
       draw_row(augment, options.seed, batch.header().epoch, note, draws);
-      draw_tile(plan, first + row, *source, spec, columns, batch, row, draws, painter, sheet);
+      draw_tile(plan, first + row, *source, columns, batch, row, draws, painter, sheet);
     }
   }
   write_png(options.out, sheet.view());
