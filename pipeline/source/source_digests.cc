@@ -64,6 +64,13 @@ void TargetDigest::add(size_t column, std::span<const std::byte> values) {
   XXH3_64bits_update(state_->hashes[column].get(), values.data(), values.size());
 }
 
+// With its length, so that two captions are not one.
+void TargetDigest::add_piece(size_t column, std::span<const std::byte> values, bool is_problem) {
+  const uint64_t length = values.size() | uint64_t{is_problem} << 63;
+  add(column, std::as_bytes(std::span(&length, 1)));
+  add(column, values);
+}
+
 uint64_t TargetDigest::value() const {
   if (state_->columns.empty()) return state_->others;
   std::string text = "stoker targets; source " + hex64(state_->others);

@@ -41,6 +41,8 @@ class TargetDigest {
 
   // Takes the next values of a column, in the order of the samples.
   void add(size_t column, std::span<const std::byte> values);
+  // The same for one sample of a column that varies. `is_problem`: the bytes say why it has none.
+  void add_piece(size_t column, std::span<const std::byte> values, bool is_problem = false);
   uint64_t value() const;  // `others` if there are no columns
 
  private:

@@ -18,6 +18,7 @@ struct TargetTable {
   // must not change.
   std::span<const std::byte> values{};
   std::shared_ptr<const void> owner{};  // of the values; it lives as long as the source
+  std::span<const int64_t> ends{};      // where the values of each sample end, if the column varies
 };
 
 class TargetSource final : public ForwardingSource {
@@ -31,6 +32,8 @@ class TargetSource final : public ForwardingSource {
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
 
  private:
+  static std::span<const std::byte> piece_of(const TargetTable& table, int64_t sample);
+
   const std::vector<TargetTable> tables_;
   SourceInfo info_;
 };

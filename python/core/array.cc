@@ -103,8 +103,8 @@ Array target_array(const TargetColumn& column, const void* data, DlDevice device
 }
 
 TargetType target_type_named(const std::string& name) {
-  for (const TargetType type :
-       {TargetType::uint8, TargetType::int32, TargetType::int64, TargetType::float32}) {
+  for (const TargetType type : {TargetType::uint8, TargetType::int32, TargetType::int64,
+                                TargetType::float32, TargetType::text}) {
     if (name == name_of(type)) return type;
   }
   throw std::invalid_argument(name + " is no type of targets");

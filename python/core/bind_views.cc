@@ -96,17 +96,29 @@ SharedSource relabel(const SharedSource& source, std::vector<int32_t> labels,
 }
 
 // A table of targets: the column's name and type, the shape of one sample, and an object with the
-// values in one piece of memory, which do not change.
+// values in one piece of memory, which do not change; of a target that varies a tuple of them and
+// of where each sample's end (int64).
 using TableTuple = std::tuple<std::string, std::string, std::vector<int64_t>, nb::object>;
+
+std::span<const std::byte> bytes_of_buffer(nb::handle values) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(values.ptr(), &view, PyBUF_C_CONTIGUOUS) != 0) throw nb::python_error();
+  const std::span bytes(static_cast<const std::byte*>(view.buf), static_cast<size_t>(view.len));
+  PyBuffer_Release(&view);
+  return bytes;
+}
 
 TargetTable table_of(const TableTuple& given) {
   const auto& [name, type, shape, values] = given;
-  Py_buffer view;
-  if (PyObject_GetBuffer(values.ptr(), &view, PyBUF_C_CONTIGUOUS) != 0) throw nb::python_error();
-  TargetTable table{
-      .column = {name, target_type_named(type), shape},
-      .values = {static_cast<const std::byte*>(view.buf), static_cast<size_t>(view.len)}};
-  PyBuffer_Release(&view);
+  TargetTable table{.column = {name, target_type_named(type), shape}};
+  if (nb::isinstance<nb::tuple>(values)) {
+    table.column.varies = true;
+    table.values = bytes_of_buffer(values[0]);
+    const auto ends = bytes_of_buffer(values[1]);
+    table.ends = {reinterpret_cast<const int64_t*>(ends.data()), ends.size() / sizeof(int64_t)};
+  } else {
+    table.values = bytes_of_buffer(values);
+  }
   table.owner = keep_object(values);
   return table;
 }

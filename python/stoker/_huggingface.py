@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from stoker import _core
 from stoker._arguments import numbered
+from stoker._target_values import name_and_kind
 
 _Item = TypeVar("_Item")
 _IMAGE_NAMES = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
@@ -64,10 +65,16 @@ def open_dataset(
     )
 
 
-def numbers_of(dataset: Any, name: str) -> Any:
-    """Returns a column as an array of NumPy. ValueError: there is none of this name."""
-    _existing(dataset, "targets_from has", name)
-    return dataset.select_columns([name]).with_format("numpy")[:][name]
+def values_of(dataset: Any, name: str) -> Any:
+    """Returns a column as with_targets() takes it: an array of NumPy, or of what has no one shape a
+    list. ValueError: there is none of this name.
+    """
+    plain, kind = name_and_kind(name, ())
+    _existing(dataset, "targets_from has", plain)
+    column = dataset.data.column(plain)
+    if kind is not None or "string" in str(column.type):
+        return _in_order(dataset, column).to_pylist()
+    return dataset.select_columns([plain]).with_format("numpy")[:][plain]
 
 
 def objects_of(dataset: Any, name: str) -> tuple[list[Any], list[str]]:

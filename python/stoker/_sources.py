@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from stoker import _core
 from stoker._annotations import with_annotations
 from stoker._arguments import SPLITS, choose, height_and_width, numbered, whole, yes_or_no
-from stoker._huggingface import check_column, numbers_of, objects_of, open_dataset
+from stoker._huggingface import check_column, objects_of, open_dataset, values_of
 from stoker._paths import (
     absolute,
     check_files,
@@ -396,8 +396,9 @@ def huggingface(
         jpeg, png, webp, picture and pixels.
     label_from: a column of integers (with names, if it is a ClassLabel) or of text, or 'none';
         default label, labels, class, fine_label, cls, else the only ClassLabel.
-    targets_from: columns of numbers, or of lists of one shape, for batch.targets: as with_targets()
-        takes them, so they are copied.
+    targets_from: columns of numbers, of lists of one shape, or of texts, for batch.targets: as
+        with_targets() takes them, so they are copied; ':int32[]' behind a column of lists of
+        different lengths. A text that is null is a bad sample.
     objects_from: a column of the objects on each picture, 'objects' for example, which move with
         the pixels (see with_annotations()): bbox and category, as fields of lists or a list of
         objects, and perhaps id, area and iscrowd. Also taken are boxes; label, labels,
@@ -426,7 +427,7 @@ def huggingface(
     labels = "none" if carried and label_from is None else label_from
     source = _from_dataset(dataset, image_from, labels, root)
     if fields.targets:
-        source = with_targets(source, {name: numbers_of(dataset, name) for name in fields.targets})
+        source = with_targets(source, {name: values_of(dataset, name) for name in fields.targets})
     if objects_from is not None:
         rows, names = objects_of(dataset, objects_from)
         source = with_annotations(source, rows, class_names=names, box_format=box_format)

@@ -16,6 +16,10 @@ _KNOWN = "float32, float64, bool or integers of up to 63 bits"
 TYPES = {"float32": "f", "int32": "i", "int64": "q", "uint8": "B"}
 
 
+# They say that samples have lists of different lengths, behind a name.
+_LISTS = {f":{kind}[]": kind for kind in TYPES}
+
+
 class Column(NamedTuple):
     """A target besides the label: `shape` is that of one sample."""
 
@@ -75,6 +79,62 @@ def packed(where: str, values: Any) -> tuple[str, list[int], Any]:
     kind, view, owner = found
     keeps = view.readonly and view.c_contiguous and view.nbytes > 0
     return kind, list(view.shape or ()), owner if keeps else view.tobytes()
+
+
+def name_and_kind(name: str, values: Any) -> tuple[str, str | None]:
+    """Returns the name without what says that samples have different numbers of values, and their
+    type: 'text', or that of the numbers; None: they have one shape.
+    """
+    for suffix, kind in _LISTS.items():
+        if name.endswith(suffix):
+            return name[: -len(suffix)], kind
+    if name.endswith(":text"):
+        return name[: -len(":text")], "text"
+    return name, "text" if _is_of_texts(values) else None
+
+
+def _is_of_texts(values: Any) -> bool:
+    """The first value that is there decides."""
+    if not isinstance(values, (list, tuple)):
+        return False
+    for value in values:
+        first = value
+        if isinstance(value, (list, tuple)):
+            first = value[0] if value else None
+        if first is not None:
+            return isinstance(first, str)
+    return False
+
+
+def pieces(where: str, kind: str, values: Any) -> tuple[bytes, bytes]:
+    """Returns the values of all samples, and where each sample's end, as int64. TypeError,
+    ValueError: a value, with its place.
+    """
+    packed_values = bytearray()
+    ends = array("q")
+    piece = _piece_of_texts if kind == "text" else _piece_of_numbers
+    for place, value in enumerate(values):
+        packed_values += piece(f"{where}[{place}]", kind, value)
+        ends.append(len(packed_values))
+    return bytes(packed_values), ends.tobytes()
+
+
+def _piece_of_texts(where: str, _: str, value: Any) -> bytes:
+    """None has no text: it is a bad sample."""
+    texts = [value] if isinstance(value, str) else [] if value is None else value
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{where} is {value!r}, must be a text, a list of texts, or None")
+    if any("\0" in text for text in texts):
+        raise ValueError(f"{where} is {value!r}, which has a NUL")
+    return b"".join(text.encode() + b"\0" for text in texts)
+
+
+def _piece_of_numbers(where: str, kind: str, value: Any) -> bytes:
+    numbers = value.tolist() if hasattr(value, "tolist") else value
+    try:
+        return array(TYPES[kind], numbers).tobytes()
+    except (TypeError, OverflowError) as error:
+        raise TypeError(f"{where} is {value!r}, must be a list of {kind}: {error}") from None
 
 
 def _buffer_of(values: Any) -> tuple[str, memoryview, Any] | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from stoker import _core
 from stoker._recipe import made
-from stoker._target_values import packed
+from stoker._target_values import name_and_kind, packed, pieces
 from stoker._views import check_source
 
 
@@ -26,6 +26,10 @@ def with_targets(source: _core.Source, targets: Mapping[str, Any]) -> _core.Sour
         buffer; or a sequence of numbers, or of sequences of one length. float32, int32, int64 and
         uint8 stay as they are, float64 is rounded to float32, bool becomes uint8, and other
         integers int64.
+
+    Texts are a sequence of str, or of lists of them, for which Loader(texts=) says what a row has;
+    None, or an empty list, is a bad sample. Lists of numbers that have different lengths have their
+    type behind the name: {"tokens:int32[]": [[1, 2], [3]]} makes a target "tokens".
 
     An array that cannot be written to (numpy.load(..., mmap_mode="r"), values.flags.writeable =
     False) is used where it is; others are copied. All values are read once, for the fingerprint: a
@@ -48,6 +52,11 @@ def _table(name: object, values: Any, samples: int) -> _Table:
     if not isinstance(name, str):
         raise TypeError(f"the target {name!r} must have a text as its name")
     where = f"targets[{name!r}]"
+    plain, varying = name_and_kind(name, values)
+    if varying is not None:
+        if len(values) != samples:
+            raise ValueError(f"{where} has {len(values)} rows, and there are {samples} samples")
+        return plain, varying, [], pieces(where, varying, values)
     kind, shape, kept = packed(where, values)
     if not shape or shape[0] != samples:
         rows = f"{shape[0]} rows" if shape else "a single number"

@@ -119,6 +119,77 @@ def test_a_state_goes_on_with_the_same_texts(tar):
         feed.load_state_dict(state)
 
 
+def listed(count=SAMPLES):
+    return stoker.memory([png(pixels(i)) for i in range(count)], [0] * count)
+
+
+def test_tables_of_a_program():
+    texts = [caption(i) if i % 2 else [caption(i), f"again {i}"] for i in range(SAMPLES)]
+    lists = {"words": texts, "t:int32[]": [tokens(i) for i in range(SAMPLES)]}
+    source = stoker.with_targets(stoker.subset(listed(), range(SAMPLES)), lists)
+    assert source.targets == {"words": ("text", (None,)), "t": ("int32", (None,))}
+    assert source[4].targets["words"] == [caption(4), "again 4"]
+    again = pickle.loads(pickle.dumps(source))
+    assert again[5].targets["words"] == [caption(5)]
+    with loader(stoker.subset(source, [3, 7, 8])) as feed:
+        (batch,) = feed
+        chosen = [3, 7, 8, 3]
+        order = [chosen[i] for i in np.asarray(batch.ids)]
+        assert batch.texts == [caption(i) for i in order]
+        padded, lengths = batch.padded("t", value=-1)
+        assert np.asarray(lengths).tolist() == [i % 4 for i in order]
+        assert np.asarray(padded).shape == (4, 3)
+
+
+def test_the_same_texts_have_one_digest(tar):
+    texts = [[caption(i), f"again {i}"] for i in range(SAMPLES)]
+    states = []
+    for texts in (texts, texts, [*texts[:-1], ["other"]]):
+        with loader(stoker.with_targets(listed(), {"c": texts})) as feed:
+            states.append(feed.state_dict())
+    assert states[0] == states[1] != states[2]
+
+
+def test_a_program_s_mistakes_name_the_place():
+    def refusal(error, **targets):
+        with pytest.raises(error) as raised:
+            stoker.with_targets(listed(3), targets)
+        return str(raised.value)
+
+    assert refusal(ValueError, a=["x"]) == "targets['a'] has 1 rows, and there are 3 samples"
+    assert "targets['a'][1] is 7, must be a text" in refusal(TypeError, a=["x", 7, "y"])
+    assert "which has a NUL" in refusal(ValueError, a=["x", "a\0b", "y"])
+    assert "targets['a:uint8[]'][2] is [300]" in refusal(
+        TypeError, **{"a:uint8[]": [[1], [], [300]]}
+    )
+    # No text is no caption.
+    source = stoker.with_targets(listed(3), {"a": ["x", None, "y"]})
+    with loader(source, batch_size=3, shuffle=False, max_bad=2) as feed:
+        batch = next(iter(feed))
+        assert batch.texts == ["x", "", "y"]
+        assert np.asarray(batch.weights).tolist() == [1, 0, 1]
+
+
+def test_huggingface(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows = {
+        "image": [{"bytes": png(pixels(i)), "path": None} for i in range(SAMPLES)],
+        "text": [None if i == 5 else caption(i) for i in range(SAMPLES)],
+        "ids": [tokens(i) for i in range(SAMPLES)],
+    }
+    features = {"text": datasets.Value("string"), "ids": datasets.List(datasets.Value("int32"))}
+    dataset = datasets.Dataset.from_dict(
+        rows, features=datasets.Features({"image": datasets.Image(), **features})
+    ).select(range(SAMPLES - 1, -1, -1))
+    source = stoker.huggingface(dataset, label_from="none", targets_from=["text", "ids:int64[]"])
+    assert source.targets == {"text": ("text", (None,)), "ids": ("int64", (None,))}
+    assert source[0].targets["text"] == [caption(SAMPLES - 1)]
+    assert np.asarray(source[1].targets["ids"]).tolist() == tokens(SAMPLES - 2)
+    with loader(source, batch_size=SAMPLES, shuffle=False, max_bad=2) as feed:
+        texts = next(iter(feed)).texts
+        assert texts == ["" if i == 5 else caption(i) for i in range(SAMPLES - 1, -1, -1)]
+
+
 def test_bad_ones_are_bad_samples(tmp_path):
     members = []
     texts = [b"good", b"\xff", None, b"x" * 65, b"good too"]

@@ -58,7 +58,6 @@ class TargetColumns {
   uint64_t digest() const { return digest_.value(); }
 
  private:
-  // With where each piece ends in its column, so that two captions are not one.
   void add_pieces(size_t column, const char* pieces, int64_t number, int64_t samples) {
     const auto end_of = [&](int64_t piece) {
       uint32_t end = 0;
@@ -70,9 +69,7 @@ class TargetColumns {
       const int64_t piece = k * varying_ + number;
       const uint32_t begin = end_of(piece - 1) & ~kNoValues, end = end_of(piece);
       const std::span own(bytes + begin, (end & ~kNoValues) - begin);
-      const uint64_t size = own.size() | uint64_t{end & kNoValues} << 32;
-      digest_.add(column, std::as_bytes(std::span(&size, 1)));
-      digest_.add(column, std::as_bytes(own));
+      digest_.add_piece(column, std::as_bytes(own), (end & kNoValues) != 0);
     }
   }
 
