@@ -307,6 +307,10 @@ TEST(FormatTexts, TheDigestIsThatOfTheValues) {
   EXPECT_NE(digest("1,ab,c\n2,d,f\n"), own);
   EXPECT_NE(digest("1,a,bc\n2,d,e\n"), own);
   EXPECT_NE(digest("1,ab,c\n2,e,d\n"), own);
+  const auto of_numbers = [&](const std::string& rows) {
+    return open_texts(folder.write("l.csv", "path,a\n" + rows), {"a:int32[]"})->targets_digest();
+  };
+  EXPECT_NE(of_numbers("1,1 2\n2,3\n"), of_numbers("1,1\n2,2 3\n"));
 }
 
 }  // namespace
