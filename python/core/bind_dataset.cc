@@ -87,8 +87,8 @@ std::shared_ptr<DatasetReader> thread_reader(nb::object answer) {
   return std::make_shared<ThreadReader>(std::move(answer));
 }
 
-// The name, type and shape of a target.
-using ColumnTuple = std::tuple<std::string, std::string, std::vector<int64_t>>;
+// The name, type and shape of a target; without a shape it varies.
+using ColumnTuple = std::tuple<std::string, std::string, std::optional<std::vector<int64_t>>>;
 
 std::string text_of_object(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
@@ -107,7 +107,8 @@ SharedSource source_of(const std::shared_ptr<DatasetReader>& reader, int64_t sam
                        const std::vector<ColumnTuple>& targets, const AnnotationInfo* annotations) {
   std::vector<TargetColumn> columns;
   for (const auto& [name, type, shape] : targets) {
-    columns.push_back({name, target_type_named(type), shape});
+    columns.push_back({name, target_type_named(type), shape.value_or(std::vector<int64_t>()),
+                       !shape.has_value()});
   }
   return shared(
       make_dataset_source(reader, {.samples = samples,

@@ -54,11 +54,12 @@ class DatasetSource final : public Source {
     for (const TargetColumn& column : options_.targets) {
       text.append("\n").append(column.describe());
       targets_bytes_ += static_cast<size_t>(column.bytes());
+      has_varying_ = has_varying_ || column.varies;
     }
     if (annotations().any()) text.append("\n").append(text_of_kinds(annotations()));
     info_.fingerprint = text_digest(text);
     if (annotations().any()) info_.annotations.digest = info_.fingerprint;
-    if (targets_bytes_ > 0) info_.targets_digest = info_.fingerprint;
+    if (!options_.targets.empty()) info_.targets_digest = info_.fingerprint;
   }
 
   const SourceInfo& info() const override { return info_; }
@@ -92,7 +93,13 @@ class DatasetSource final : public Source {
                     SampleTargets& out) const override {
     out.label = label(id);
     const uint8_t* values = bytes.data() - (bytes.empty() ? 0 : targets_bytes_);
+    std::span<const uint8_t> varying =
+        has_varying_ && !bytes.empty() ? block_before(values) : bytes;
     for (size_t i = 0; i < options_.targets.size(); ++i) {
+      if (options_.targets[i].varies) {
+        out.varying[i] = bytes.empty() ? std::span<const std::byte>{} : take_piece(varying);
+        continue;
+      }
       const auto size = static_cast<size_t>(options_.targets[i].bytes());
       if (bytes.empty()) {
         std::memset(out.columns[i], 0, size);
@@ -109,9 +116,10 @@ class DatasetSource final : public Source {
     out.clear();
     if (!annotations().any()) return {};
     if (bytes.empty()) return {false, "it comes with the bytes of the sample, and there are none"};
-    const uint8_t* const end = bytes.data() - targets_bytes_ - sizeof(uint64_t);
-    const size_t size = size_at(end);
-    const std::string_view picture(reinterpret_cast<const char*>(end - size), size);
+    const uint8_t* before = bytes.data() - targets_bytes_;
+    if (has_varying_) before = block_before(before).data() - sizeof(uint64_t);
+    const auto block = block_before(before);
+    const std::string_view picture(reinterpret_cast<const char*>(block.data()), block.size());
     const auto problem = stoker::read_picture(annotations(), picture, "", out);
     return {problem == "", problem.value_or("its bytes are damaged")};
   }
@@ -125,19 +133,38 @@ class DatasetSource final : public Source {
     return size;
   }
 
+  // Returns the block of bytes, between its two numbers, that ends there.
+  static std::span<const uint8_t> block_before(const uint8_t* end) {
+    const size_t size = size_at(end - sizeof(uint64_t));
+    return {end - sizeof(uint64_t) - size, size};
+  }
+
+  // Takes the values of the next column that varies; nothing if the block ends before.
+  static std::span<const std::byte> take_piece(std::span<const uint8_t>& block) {
+    constexpr size_t kNumber = sizeof(uint64_t);
+    const size_t size = block.size() < kNumber ? 0 : size_at(block.data());
+    if (block.size() < kNumber || size > block.size() - kNumber) return {};
+    const auto piece = block.subspan(kNumber, size);
+    block = block.subspan(kNumber + size);
+    return std::as_bytes(piece);
+  }
+
   // Returns how many bytes come in front of the image or the path; if that is more than there are,
   // they are not what this source takes.
   size_t front_bytes(std::span<const uint8_t> bytes) const {
-    if (!annotations().any()) return targets_bytes_;
     constexpr size_t kMissing = std::numeric_limits<size_t>::max();
     constexpr size_t kNumber = sizeof(uint64_t);
-    const size_t least = 2 * kNumber + targets_bytes_;
-    if (bytes.size() < least) return kMissing;
-    const size_t size = size_at(bytes.data());
-    if (size > bytes.size() - least || size_at(bytes.data() + kNumber + size) != size) {
-      return kMissing;
+    size_t front = 0;
+    for (int blocks = annotations().any() + has_varying_; blocks > 0; --blocks) {
+      const auto rest = bytes.subspan(front);
+      if (rest.size() < 2 * kNumber) return kMissing;
+      const size_t size = size_at(rest.data());
+      if (size > rest.size() - 2 * kNumber || size_at(rest.data() + kNumber + size) != size) {
+        return kMissing;
+      }
+      front += 2 * kNumber + size;
     }
-    return least + size;
+    return front + targets_bytes_;
   }
 
   void take_labels(const std::vector<int32_t>& labels) {
@@ -195,6 +222,7 @@ class DatasetSource final : public Source {
   mutable std::vector<std::atomic<int32_t>> labels_;
   SourceInfo info_;
   size_t targets_bytes_ = 0;  // of all columns
+  bool has_varying_ = false;
 };
 
 // The end of the reader's processes takes a while; Python's other threads go on meanwhile.

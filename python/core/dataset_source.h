@@ -73,10 +73,12 @@ struct DatasetOptions {
   std::optional<std::vector<int32_t>> labels{};  // one for each sample
   std::vector<std::string> class_names{};
   std::string root{};  // paths are relative to it
-  // The reader gives the values of each, one after the other, in front of the bytes or the path.
+  // The reader gives the values of each, one after the other, in front of the bytes or the path. In
+  // front of these are those of columns that vary, each behind its number of bytes (uint64_t), all
+  // of them between two numbers of how many bytes they are: one for who comes from either side.
   std::vector<TargetColumn> targets{};
-  // Their bytes (pipeline/source/annotated/picture_code.h) come in front of the values, between two
-  // numbers (uint64_t) of how many they are: one for who comes from either side.
+  // Their bytes (pipeline/source/annotated/picture_code.h) come in front of all that, between two
+  // such numbers.
   AnnotationInfo annotations{};
 };
 

@@ -29,7 +29,7 @@ def dataset(
     processes: bool = True,
     labels: Sequence[int] | Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
-    targets: Mapping[str, tuple[str, Sequence[int]]] | None = None,
+    targets: Mapping[str, tuple[str, Sequence[int] | None]] | None = None,
     annotations: Sequence[str] = (),
     class_names: Sequence[str] = (),
     keypoint_names: Sequence[str] = (),
@@ -60,6 +60,8 @@ def dataset(
         {"age": ("float32", ()), "tags": ("uint8", (40,))}; types are float32, int32, int64 and
         uint8. Items are (image, targets) or (image, label, targets) then, and targets is a dict of
         numbers, sequences, arrays or tensors by name or, if there is only one, its values alone.
+        Without a shape each item has a list of its own length, or a text or several:
+        {"tokens": ("int32", None), "caption": ("text", None)}; see Batch.texts.
         For soft labels, several labels at once, numbers to predict; batch.targets has them, as they
         are: they do not move with the pixels (see with_targets()).
     annotations: the entries of what lies on the pictures, and moves with the pixels:
@@ -99,14 +101,16 @@ def dataset(
 
 def _column(name: object, form: Any) -> Column:
     """TypeError, ValueError: a type or a shape that cannot be."""
-    is_form = isinstance(form, (tuple, list)) and len(form) == 2 and form[0] in TYPES
-    if not is_form or not isinstance(form[1], (tuple, list)) or not isinstance(name, str):
+    is_form = isinstance(form, (tuple, list)) and len(form) == 2 and isinstance(name, str)
+    if is_form and form[1] is None and form[0] in (*TYPES, "text"):
+        return Column(str(name), form[0], None)
+    if not is_form or form[0] not in TYPES or not isinstance(form[1], (tuple, list)):
         raise TypeError(
             f"targets[{name!r}] is {form!r}, must be a type ({', '.join(TYPES)}) and a shape, as "
-            "('float32', (4,))"
+            "('float32', (4,)), or None of what has no one length, as ('text', None)"
         )
     shape = tuple(in_range(f"targets[{name!r}]", each, 1, 1 << 28) for each in form[1])
-    return Column(name, form[0], shape)
+    return Column(str(name), form[0], shape)
 
 
 def _of_object(

@@ -4,8 +4,9 @@ targets may have. It imports nothing of the package, because worker processes ru
 
 from __future__ import annotations
 
+import struct
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 # Formats of buffers (module struct) that are taken as they are.
@@ -16,16 +17,17 @@ _KNOWN = "float32, float64, bool or integers of up to 63 bits"
 TYPES = {"float32": "f", "int32": "i", "int64": "q", "uint8": "B"}
 
 
+_SIZE = struct.Struct("=Q")
 # They say that samples have lists of different lengths, behind a name.
 _LISTS = {f":{kind}[]": kind for kind in TYPES}
 
 
 class Column(NamedTuple):
-    """A target besides the label: `shape` is that of one sample."""
+    """A target besides the label: `shape` is that of one sample; None: it varies."""
 
     name: str
     type: str
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] | None
 
 
 def packed_row(columns: list[Column], values: Any) -> bytes:
@@ -43,7 +45,18 @@ def packed_row(columns: list[Column], values: Any) -> bytes:
         there = ", ".join(map(repr, values)) or "none"
         names = ", ".join(repr(column.name) for column in columns)
         raise ValueError(f"gives the targets {there}, must be {names}")
-    return b"".join(_of_column(column, values[column.name]) for column in columns)
+    fixed = [column for column in columns if column.shape is not None]
+    row = b"".join(_of_column(column, values[column.name]) for column in fixed)
+    if len(fixed) == len(columns):
+        return row
+    block = b""
+    for column in columns:
+        if column.shape is None:
+            where = f"gives the target {column.name!r}, which"
+            piece = piece_of(column.type)(where, column.type, values[column.name])
+            block += _SIZE.pack(len(piece)) + piece
+    # core/dataset_source.h says why twice.
+    return _SIZE.pack(len(block)) + block + _SIZE.pack(len(block)) + row
 
 
 def _of_column(column: Column, values: Any) -> bytes:
@@ -112,11 +125,16 @@ def pieces(where: str, kind: str, values: Any) -> tuple[bytes, bytes]:
     """
     packed_values = bytearray()
     ends = array("q")
-    piece = _piece_of_texts if kind == "text" else _piece_of_numbers
+    piece = piece_of(kind)
     for place, value in enumerate(values):
         packed_values += piece(f"{where}[{place}]", kind, value)
         ends.append(len(packed_values))
     return bytes(packed_values), ends.tobytes()
+
+
+def piece_of(kind: str) -> Callable[[str, str, Any], bytes]:
+    """Returns what makes bytes of one sample's values of this type."""
+    return _piece_of_texts if kind == "text" else _piece_of_numbers
 
 
 def _piece_of_texts(where: str, _: str, value: Any) -> bytes:

@@ -170,6 +170,61 @@ def test_a_program_s_mistakes_name_the_place():
         assert np.asarray(batch.weights).tolist() == [1, 0, 1]
 
 
+class Items:
+    """Items with a caption, tokens and an age."""
+
+    def __init__(self, broken=()):
+        self.broken = dict(broken)
+
+    def __len__(self):
+        return SAMPLES
+
+    def __getitem__(self, i):
+        values = {"c": [caption(i), "again"], "age": 10 * i, "t": np.array(tokens(i))}
+        return png(pixels(i)), {**values, **self.broken.get(i, {})}
+
+
+FORMS = {"c": ("text", None), "age": ("int64", ()), "t": ("int32", None)}
+
+
+@pytest.mark.parametrize("processes", [False, True])
+@pytest.mark.parametrize("annotated", [False, True])
+def test_items_of_a_program(processes, annotated):
+    items = Items()
+    options = {}
+    if annotated:
+        items = [(*items[i], {"boxes": [[0, 0, 4, 4]], "labels": [i % 3]}) for i in range(SAMPLES)]
+        options = {"annotations": ("boxes", "labels"), "class_names": ["a", "b", "c"]}
+    source = stoker.dataset(items, processes=processes, targets=FORMS, **options)
+    assert source.targets == {"c": ("text", (None,)), "age": ("int64", ()), "t": ("int32", (None,))}
+    assert source[6].targets["c"] == [caption(6), "again"]
+    with loader(source, texts="all") as feed:
+        for batch in feed:
+            ids = np.asarray(batch.ids).tolist()
+            assert batch.texts == [[caption(i), "again"] for i in ids]
+            assert np.asarray(batch.targets["age"]).tolist() == [10 * i for i in ids]
+            assert np.asarray(batch.padded("t")[1]).tolist() == [i % 4 for i in ids]
+            if annotated:
+                assert np.asarray(batch.targets["labels"])[:, 0].tolist() == [i % 3 for i in ids]
+
+
+def test_items_that_are_wrong_are_bad_samples(tmp_path):
+    broken = {1: {"c": 7}, 2: {"t": [1 << 40]}, 3: {"c": None}, 4: {"c": "\ud800"}}
+    bad = tmp_path / "bad.jsonl"
+    source = stoker.dataset(Items(broken), processes=False, targets=FORMS)
+    options = {"batch_size": SAMPLES, "shuffle": False, "max_bad": 5, "epochs": 1}
+    with loader(source, quarantine=bad, **options) as feed:
+        weights = np.asarray(next(iter(feed)).weights)
+        assert np.flatnonzero(weights == 0).tolist() == [1, 2, 3, 4]
+    reasons = [json.loads(line)["message"] for line in bad.read_text().splitlines()]
+    assert "gives the target 'c', which is 7, must be a text" in reasons[0]
+    assert "gives the target 't', which is [1099511627776]" in reasons[1]
+    assert "target 'c' has no text" in reasons[2]
+    assert "surrogates not allowed" in reasons[3]
+    with pytest.raises(TypeError, match="'c'.* is .*'text', 3.*, must be a type"):
+        stoker.dataset(Items(), targets={"c": ("text", 3)})
+
+
 def test_huggingface(tmp_path):
     datasets = pytest.importorskip("datasets")
     rows = {
