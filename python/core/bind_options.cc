@@ -87,6 +87,8 @@ void bind_annotation_options(nb::module_& module) {
       });
 }
 
+using VaryingState = std::tuple<int, TextChoice, TooLong>;
+
 void bind_varying_options(nb::module_& module) {
   nb::enum_<TextChoice>(module, "TextChoice")
       .value("first", TextChoice::first)
@@ -97,7 +99,13 @@ void bind_varying_options(nb::module_& module) {
       .def(nb::init<>())
       .def_rw("max_bytes", &VaryingOptions::max_bytes)
       .def_rw("texts", &VaryingOptions::texts)
-      .def_rw("too_long", &VaryingOptions::too_long);
+      .def_rw("too_long", &VaryingOptions::too_long)
+      .def("__getstate__",
+           [](const VaryingOptions& o) { return VaryingState(o.max_bytes, o.texts, o.too_long); })
+      .def("__setstate__", [](VaryingOptions& o, const VaryingState& state) {
+        const auto [max_bytes, texts, too_long] = state;
+        new (&o) VaryingOptions{max_bytes, texts, too_long};
+      });
 }
 
 void set_order(LoaderOptions& options, const BoundOrder& bound) { options.order = bound.order; }

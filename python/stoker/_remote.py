@@ -13,7 +13,16 @@ from stoker._step_sizes import Buckets, StepSizes, set_step_sizes
 
 Range = tuple[int, int, int, int]  # step, device, first row, rows
 
-_OPTIONS = ("batch_size", "seed", "shuffle", "rank", "world", "epochs", "annotations")
+_OPTIONS = (
+    "batch_size",
+    "seed",
+    "shuffle",
+    "rank",
+    "world",
+    "epochs",
+    "annotations",
+    "varying",
+)
 
 
 class Form(NamedTuple):

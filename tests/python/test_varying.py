@@ -170,6 +170,27 @@ def test_a_program_s_mistakes_name_the_place():
         assert np.asarray(batch.weights).tolist() == [1, 0, 1]
 
 
+def test_other_machines_are_told_how(tar):
+    from stoker._remote import Filler, RunningWorkers, Workers
+
+    source = opened(tar, "json:captions:text")
+
+    class Told(RunningWorkers, Workers):
+        def begin(self, _):
+            return self
+
+        def serve(self, _, job):
+            self.job = job
+
+        def close(self):
+            pass
+
+    told = Told()
+    options = {"texts": "random", "max_target_bytes": 64, "too_long": "cut"}
+    with loader(source, remote=told, **options):
+        Filler(source, 1).begin(pickle.loads(pickle.dumps(told.job)))  # of the same fingerprint
+
+
 class Items:
     """Items with a caption, tokens and an age."""
 
