@@ -239,6 +239,10 @@ void add_npy_seeds(SeedFolder& seeds) {
   for (const char* descr : {"<i2", "<i4", "<i8", "<f2", "<f4", "<f8"}) {
     seeds.add("npy_fuzz", npy_seed(descr, "(2, 1)", 2 * static_cast<size_t>(descr[2] - '0')));
   }
+  const std::string header =
+      R"({"y": 1, "x": {"dtype": "BF16", "shape": [2, 1], "data_offsets": [1, 5]}})";
+  seeds.add("npy_fuzz", std::string{static_cast<char>(header.size())} + std::string(7, '\0') +
+                            header + "123456");
 }
 
 void add_run_lengths_seeds(SeedFolder& seeds) {

@@ -200,8 +200,8 @@ TEST(TarTargets, WhatIsMissingOrBrokenIsRefused) {
                                                      "'json:x': its key has no .json"));
   EXPECT_THAT(in_tar(image, {"cls"}),
               ElementsAre("a.tar: at byte 0: a tar has no target field "
-                          "'cls': a target is json:FIELD, npy or NAME.npy, or a text "
-                          "(EXTENSION:text)"));
+                          "'cls': a target is json:FIELD, npy or NAME.npy, "
+                          "NAME.safetensors:TENSOR, or a text (EXTENSION:text)"));
   const auto of_json = [&](const std::string& json) {
     return in_tar(image + tar_member("1.json", json), {"json:x"});
   };

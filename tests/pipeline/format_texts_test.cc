@@ -9,6 +9,7 @@
 
 #include "pipeline/source.h"
 #include "pipeline/source/concat_source.h"
+#include "pipeline/source/format/safetensors.h"
 #include "pipeline/source/subset_source.h"
 #include "tests/support/mds_maker.h"
 #include "tests/support/parquet_maker.h"
@@ -277,6 +278,55 @@ TEST(FormatTexts, HalvesPassThrough) {
   EXPECT_THAT(message_of([&] { open_texts(list, {"x:float16"}); }),
               HasSubstr("has the value 70000 at 1, which is no float16"));
   EXPECT_EQ(values_of(*open_texts(list, {"x:bfloat16"}), 0), "[16256 18313]");
+}
+
+std::string safetensors_of(const std::string& header, const std::string& numbers) {
+  return mds_number(header.size(), 8) + header + numbers;
+}
+
+TEST(FormatTexts, TensorsOfSafetensors) {
+  const TempFolder folder;
+  const std::string header =
+      R"({"__metadata__": {"a": "b"}, "x": {"dtype": "BF16", "shape": [2, 1], "data_offsets": [4, 8]},)"
+      R"( "Y.z": {"dtype": "I32", "shape": [1], "data_offsets": [0, 4]}})";
+  const std::string file =
+      safetensors_of(header, mds_number(77, 4) + mds_number(0x3c01, 2) + mds_number(0xfb7f, 2));
+  const std::string path = folder.write(
+      "a.tar", tar_member("1.jpg", "x") + tar_member("1.Lat.safetensors", file) + tar_end());
+  const auto source = open_texts(path, {"lat.safetensors:x:bfloat16", "lat.safetensors:Y.z:int32"});
+  EXPECT_EQ(source->targets()[0].describe(), "'x': bfloat16 (2, 1)");
+  EXPECT_EQ(values_of(*source, 0), "[15361 64383]; [77]");
+  EXPECT_EQ(values_of(*open_texts(path, {"lat.safetensors:Y.z:int64[]"}), 0), "[77]");
+}
+
+TEST(FormatTexts, TensorsThatAreNotThereAreRefused) {
+  const auto problem = [](const std::string& file) {
+    FoundTarget out;
+    return read_safetensors({reinterpret_cast<const uint8_t*>(file.data()), file.size()}, "x", out);
+  };
+  const auto of = [&](const std::string& tensor) {
+    return problem(safetensors_of(R"({"x": )" + tensor + "}", "12345678"));
+  };
+  EXPECT_EQ(of(R"({"dtype": "U8", "shape": [2, 4], "data_offsets": [0, 8]})"), "");
+  EXPECT_EQ(problem("1234567"), "is no .safetensors file");
+  EXPECT_EQ(problem(mds_number(uint64_t{1} << 40, 8)),
+            "has a header of 1099511627776 bytes; at most 1048576");
+  EXPECT_EQ(problem(mds_number(9, 8) + "12345678"), "ends inside its header");
+  EXPECT_EQ(problem(safetensors_of("[1]", "")), "has a header that is no JSON object");
+  EXPECT_EQ(problem(safetensors_of(R"({"a": 1, "__metadata__": 2})", "")),
+            "has no tensor 'x'; it has 'a'");
+  EXPECT_EQ(of("7"), "has a dtype for 'x' that is not read");
+  EXPECT_EQ(of(R"({"dtype": "F8_E4M3", "shape": [], "data_offsets": [0, 1]})"),
+            "has a dtype for 'x' that is not read");
+  const std::string nowhere = "says of 'x' where it has no bytes";
+  EXPECT_EQ(of(R"({"dtype": "U8", "shape": [2], "data_offsets": [7, 9]})"), nowhere);
+  EXPECT_EQ(of(R"({"dtype": "U8", "shape": [2], "data_offsets": [3, 1]})"), nowhere);
+  EXPECT_EQ(of(R"({"dtype": "U8", "shape": [-2], "data_offsets": [0, 2]})"), nowhere);
+  EXPECT_EQ(of(R"({"dtype": "U8", "shape": [2]})"), nowhere);
+  const std::string other = "has 2 bytes for 'x', which its shape and dtype do not make";
+  EXPECT_EQ(of(R"({"dtype": "U8", "shape": [3], "data_offsets": [0, 2]})"), other);
+  EXPECT_EQ(of(R"({"dtype": "I16", "shape": [4611686018427387904, 4], "data_offsets": [0, 2]})"),
+            other);
 }
 
 // Segments end early where texts are long, and views show what the shards have.

@@ -17,6 +17,7 @@
 #include "pipeline/source/blob/index_builder.h"
 #include "pipeline/source/blob/stored_location.h"
 #include "pipeline/source/format/formats.h"
+#include "pipeline/source/format/tar_targets.h"
 #include "pipeline/source/format/text_value.h"
 #include "pipeline/source/growing_source.h"
 #include "pipeline/source/label_image_source.h"
@@ -165,6 +166,8 @@ TargetField read_field(const std::string& text, BlobFormat format) {
   constexpr std::string_view kJson = "json:";
   const bool is_json = format == BlobFormat::tar && target.field.starts_with(kJson);
   target.name = is_json ? target.field.substr(kJson.size()) : target.field;
+  const size_t tensor = format == BlobFormat::tar && !is_json ? tensor_at(target.field) : 0;
+  if (tensor > 0 && tensor != std::string::npos) target.name = target.field.substr(tensor);
   return target;
 }
 

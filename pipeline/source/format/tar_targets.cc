@@ -1,8 +1,10 @@
 #include "pipeline/source/format/tar_targets.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "pipeline/source/format/npy.h"
+#include "pipeline/source/format/safetensors.h"
 #include "pipeline/source/format/text_value.h"
 
 namespace stoker {
@@ -19,25 +21,29 @@ bool is_array(std::string_view extension) {
   return extension == "npy" || extension.ends_with(".npy");
 }
 
-std::vector<TargetField> with_lower_extensions(std::vector<TargetField> fields) {
-  for (TargetField& target : fields) {
-    if (!is_field_of_json(target.field)) target.field = lower_case(target.field);
-  }
-  return fields;
-}
-
 }  // namespace
 
+size_t tensor_at(std::string_view field) {
+  constexpr std::string_view kInfix = "safetensors:";
+  const size_t at = field.find(kInfix), name_at = at + kInfix.size();
+  const bool begins = at == 0 || (at != std::string_view::npos && field[at - 1] == '.');
+  return begins && name_at < field.size() ? name_at : std::string_view::npos;
+}
+
 TarTargets::TarTargets(BlobReader& blob, const FieldChoice& fields)
-    : blob_(blob),
-      fields_(with_lower_extensions(fields.targets)),
-      own_parts_(fields_.size()),
-      found_(fields_.size()) {
+    : blob_(blob), fields_(fields.targets), own_parts_(fields_.size()), found_(fields_.size()) {
   for (size_t i = 0; i < fields_.size(); ++i) {
+    const std::string& field = fields_[i].field;
     wants_json_ = wants_json_ || is_json(i);
-    if (is_json(i) || is_array(fields_[i].field) || fields_[i].is_text()) continue;
-    blob.fail(0, "a tar has no target field " + quoted_name(fields_[i].field) +
-                     ": a target is json:FIELD, npy or NAME.npy, or a text (EXTENSION:text)");
+    const size_t tensor = is_json(i) ? std::string::npos : tensor_at(field);
+    extensions_.push_back(lower_case(field.substr(0, std::min(tensor, field.size() + 1) - 1)));
+    tensors_.push_back(tensor == std::string::npos ? "" : field.substr(tensor));
+    if (is_json(i) || is_array(extensions_[i]) || fields_[i].is_text() || !tensors_[i].empty()) {
+      continue;
+    }
+    blob.fail(0, "a tar has no target field " + quoted_name(field) +
+                     ": a target is json:FIELD, npy or NAME.npy, NAME.safetensors:TENSOR, or a "
+                     "text (EXTENSION:text)");
   }
 }
 
@@ -54,7 +60,7 @@ void TarTargets::take(const TarMember& member, std::string_view name, std::strin
     read_json(member);
   }
   for (size_t i = 0; i < fields_.size(); ++i) {
-    if (is_json(i) || extension != fields_[i].field) continue;
+    if (is_json(i) || extension != extensions_[i]) continue;
     set(own_parts_[i], member, name);
     found_[i].clear();
     found_[i].offset = member.data_at;
@@ -90,6 +96,7 @@ std::string TarTargets::read_member(const TarMember& member, size_t target) {
            (is_text ? std::to_string(most) : "256 MiB");
   }
   const auto file = blob_.read(member.data_at, member.size, "a target");
+  if (!tensors_[target].empty()) return read_safetensors(file, tensors_[target], found_[target]);
   if (!is_text) return read_npy(file, found_[target]);
   found_[target].add_text(as_text(file));
   return found_[target].problem;
@@ -130,7 +137,7 @@ std::span<const FoundTarget> TarTargets::finish(std::string_view image, int64_t 
     const Part& part = is_json(i) ? json_part_ : own_parts_[i];
     if (part.found) continue;
     const std::string problem =
-        "its key has no ." + (is_json(i) ? std::string("json") : fields_[i].field);
+        "its key has no ." + (is_json(i) ? std::string("json") : extensions_[i]);
     if (!fields_[i].varies) {
       blob_.fail(key_at, quoted_name(image) + " has no target " + quoted_name(fields_[i].name) +
                              ": " + problem);

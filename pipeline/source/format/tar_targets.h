@@ -1,6 +1,7 @@
-// The targets of a tar shard: fields of the .json member of each key, its .npy members, and members
-// that are texts. Owner: one scan. Threads: one at a time. Errors: BlobError with the member's
-// name; what is wrong with a target that varies is its sample's problem.
+// The targets of a tar shard: fields of the .json member of each key, its .npy members, tensors of
+// .safetensors members, and members that are texts. Owner: one scan. Threads: one at a time.
+// Errors: BlobError with the member's name; what is wrong with a target that varies is its sample's
+// problem.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,13 @@ namespace stoker {
 
 // Before the name of a field that is in a .json member.
 inline constexpr std::string_view kJsonPrefix = "json:";
+// Returns where the name of a tensor begins in a field: "latent.safetensors:x"; npos: it names
+// none.
+size_t tensor_at(std::string_view field);
 
 class TarTargets {
  public:
-  // Throws for a field that is neither json:FIELD, nor npy or NAME.npy, nor a text.
+  // Throws for a field that is none of these.
   TarTargets(BlobReader& blob, const FieldChoice& fields);
 
   void begin_key();
@@ -48,7 +52,9 @@ class TarTargets {
   void refuse(const Part& part, size_t target, const std::string& problem);
 
   BlobReader& blob_;
-  const std::vector<TargetField> fields_;  // with extensions in lower case
+  const std::vector<TargetField> fields_;
+  // The extension of each target's member, in lower case, and of a tensor its name.
+  std::vector<std::string> extensions_, tensors_;
   bool wants_json_ = false;
   Part json_part_;
   std::string json_text_;
