@@ -68,8 +68,8 @@ struct Batch {
   Array labels;   // (rows) int32
   Array weights;  // (rows) float32
   Array ids;      // (rows) int64, on the host
-  // (rows, ...), one per column that is no view and does not vary; pictures besides the samples' own
-  // are as images.
+  // (rows, ...), one per column that is no view and does not vary; pictures besides the samples'
+  // own are as images.
   std::vector<NamedArray> targets{};
   std::vector<VaryingTarget> varying{};
   std::vector<Array> views{};  // after the first, which is `images`; as images

@@ -494,7 +494,7 @@ TEST_F(RecordData, ParquetHasNamesOfClassesAndNumbersOfPictures) {
             "bad: object 0 (id 0): the class is 2, which is none of the data's classes");
   made.columns[3].lists[0] = {std::nullopt};
   EXPECT_EQ(objects_in(*open("x.parquet", made.bytes(), "objects")).at(0),
-            "bad: column objects.list.element.category has an empty list or a null");
+            "bad: column objects.list.element.category has no number (null)");
 }
 
 // A shard at once, and in pieces of one sample.

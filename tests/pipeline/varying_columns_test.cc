@@ -143,8 +143,8 @@ struct TextRow {
   bool operator==(const TextRow&) const = default;
 };
 
-std::vector<TextRow> rows_of(const DeviceBatch& batch, const std::vector<TargetColumn>& columns,
-                             Stream& stream) {
+std::vector<TextRow> varying_rows_of(const DeviceBatch& batch,
+                                     const std::vector<TargetColumn>& columns, Stream& stream) {
   const PackedValues texts = packed_values(batch, columns, 0),
                      tokens = packed_values(batch, columns, 2);
   std::vector<int32_t> sizes(static_cast<size_t>(batch.shape().rows));
@@ -171,7 +171,7 @@ std::vector<TextRow> all_rows(Feed& feed) {
   std::vector<TextRow> all;
   Delivered batch;
   while (feed.next(0, batch, [&](const DeviceBatch& leased) {
-    const auto rows = rows_of(leased, feed.loader().targets(), feed.stream(0));
+    const auto rows = varying_rows_of(leased, feed.loader().targets(), feed.stream(0));
     all.insert(all.end(), rows.begin(), rows.end());
   })) {
   }
