@@ -102,6 +102,40 @@ class Exp(BaseExp):
         return DataLoader(self.dataset, **self.given)
 """
 
+OPEN_CLIP = """\
+import torch
+from open_clip_train.data import get_data
+
+def main(args):
+    data = get_data(
+        args,
+        (train, val),
+        tokenizer=tokenizer,
+    )
+    return data
+"""
+CAPTIONS = """\
+import torch
+
+def main(args):
+    train_dataloader = torch.utils.data.DataLoader(
+        train_dataset, shuffle=True, collate_fn=collate_fn, batch_size=4
+    )
+    return torch.utils.data.DataLoader(sample_dataset)
+"""
+DREAMBOOTH = """\
+import torch
+
+class DreamBoothDataset(torch.utils.data.Dataset):
+    pass
+
+def main(args):
+    train_dataset = DreamBoothDataset(
+        instance_data_root=args.instance_data_dir,
+    )
+    loader = torch.utils.data.DataLoader(train_dataset, batch_sampler=batches(train_dataset))
+"""
+
 
 def adapt(clone: Path) -> subprocess.CompletedProcess:
     return run_program([sys.executable, ADAPT, clone])
@@ -180,6 +214,46 @@ def test_yolox(tmp_path):
     expected = YOLOX.replace("BaseExp\n", added, 1).replace("DataLoader(s", "training_loader(s")
     assert script.read_text(encoding="utf-8") == expected
     assert script.with_name("reference_yolox.py").is_file()
+
+
+def test_open_clip(tmp_path):
+    script = write(tmp_path, "src/open_clip_train/main.py", OPEN_CLIP)
+    done = adapt(tmp_path)
+    assert done.returncode == 0, done.stderr
+    added = "get_data\nfrom open_clip_train.reference_open_clip import training_data\n"
+    expected = OPEN_CLIP.replace("get_data\n", added, 1).replace("= get_data(", "= training_data(")
+    assert script.read_text(encoding="utf-8") == expected
+    assert script.with_name("reference_open_clip.py").is_file()
+
+
+@pytest.mark.parametrize(
+    "name", ["text_to_image/train_text_to_image.py", "controlnet/train_controlnet.py"]
+)
+def test_trainings_with_captions(tmp_path, name):
+    script = write(tmp_path, f"examples/{name}", CAPTIONS)
+    done = adapt(tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = script.read_text(encoding="utf-8")
+    assert "import torch\nfrom reference_diffusers import training_loader\n" in text
+    assert "= training_loader(\n        train_dataset, shuffle=True, collate_fn=coll" in text
+    assert "batch_size=4, args=args, accelerator=accelerator, tokenizer=tokenizer\n" in text
+    assert "return torch.utils.data.DataLoader(sample_dataset)\n" in text
+    assert script.with_name("reference_diffusers.py").is_file()
+
+
+def test_dreambooth(tmp_path):
+    name = "examples/dreambooth/train_dreambooth_lora_flux_kontext.py"
+    script = write(tmp_path, name, DREAMBOOTH)
+    done = adapt(tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = script.read_text(encoding="utf-8")
+    assert "from reference_diffusers import DreamBoothPictures, dreambooth_loader\n" in text
+    assert "train_dataset = DreamBoothPictures(\n        instance_data_root=args" in text
+    assert "dreambooth_loader(train_dataset, batch_sampler=batches(train_dataset), acc" in text
+    two = write(tmp_path / "two", name, DREAMBOOTH + "    DreamBoothDataset()\n")
+    done = adapt(tmp_path / "two")
+    assert "calls of DreamBoothDataset are in lines: 7, 11; expected one" in done.stderr
+    assert done.returncode == 1 and "stoker" not in two.read_text(encoding="utf-8")
 
 
 def test_all_scripts_of_a_clone_or_none(tmp_path):

@@ -11,7 +11,8 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from conftest import child_environment, run_program
+from conftest import child_environment, jpeg, picture, run_program
+from shard_files import tar_file
 
 EXAMPLES = Path(__file__).parents[2] / "python" / "examples"
 needs_accelerate = pytest.mark.skipif(
@@ -93,3 +94,15 @@ def test_lightning_and_resumed(folder, tmp_path, devices):
     assert whole.startswith("epoch 2, step 10: ")
     assert "'val_rows': 37.0" in whole and "'rows': 37.0" in whole
     assert run(*command, "--resume", tmp_path / "step=3.ckpt").splitlines()[-1] == whole
+
+
+def test_tokens_of_captions(tmp_path):
+    pytest.importorskip("tokenizers")
+    members = []
+    for i in range(12):
+        members.append((f"{i:02}.jpg", jpeg(picture(i))))
+        members.append((f"{i:02}.txt", f"picture {i}, {'very ' * i}nice".encode()))
+    tar_file(tmp_path / "x.tar", members)
+    lines = run(EXAMPLES / "caption_tokens.py", tmp_path / "x.tar").splitlines()
+    shown = r"step {}: images \(8, 64, 64, 3\), tokens \(8, (8|16|24)\)"
+    assert [bool(re.fullmatch(shown.format(i), line)) for i, line in enumerate(lines)] == [True] * 2
