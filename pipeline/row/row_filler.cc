@@ -170,7 +170,9 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPosition& pos
     SampleBytes& sample = samples[row % 2];
     sample.bytes = {};
     sample.status = source_.read(slab.ids[row], buffers[row % 2]->file, sample.bytes);
-    read_pictures(source_, slab.ids[row], MayWait::yes, *buffers[row % 2], sample);
+    if (augment_.has_pictures()) {
+      read_pictures(source_, slab.ids[row], MayWait::yes, *buffers[row % 2], sample);
+    }
     return sample.bytes;
   };
   read_ahead(first);

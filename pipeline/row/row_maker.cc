@@ -101,7 +101,9 @@ DecodeStatus RowMaker::make(RowWorker& worker, const SampleBytes& sample, int64_
   if (worker.combined) return make_combined(worker, sample, epoch, id, note);
   DecodeStatus status = read_annotations(worker, id, sample.bytes);
   if (status.ok()) status = make_pixels(worker, sample, epoch, id, note, next);
-  if (status.ok()) status = make_pictures(worker, sample, epoch, id, note);
+  if (status.ok() && !pictures_.empty()) {
+    status = make_pictures(worker, sample, epoch, id, note);
+  }
   return status.ok() ? write_annotations(worker, note) : status;
 }
 
