@@ -220,7 +220,8 @@ struct SourceOptions {
   // column of Parquet, MDS or a list, a key of a TFRecord. label_from "none": there are no labels.
   std::string image_from{};
   std::string label_from{};
-  // Which fields are targets, in this order; only shards and lists have them. In a tar shard a
+  // Which fields are targets, in this order; shards and lists have them, and of an image folder
+  // "txt:text" is the text file beside each image. In a tar shard a
   // field is json:FIELD (in the key's .json), npy or NAME.npy (an array); else a column or a key,
   // as for an image. A target's name is the field (FIELD). Its numbers are one number, a vector or
   // an array, of the shape that the first sample has. A suffix, ":float32", ":float16",

@@ -43,9 +43,11 @@ struct SampleTargets {
   // Where to write the values of each column: TargetColumn::bytes() bytes, row-major. Those of
   // columns that vary are not used.
   std::vector<std::byte*> columns{};
-  // The values of each column that varies, as long as the source and the sample's bytes are there;
-  // of others nothing. As many as `columns`.
+  // The values of each column that varies, as long as the source, the sample's bytes and this are
+  // there; of others nothing. As many as `columns`.
   std::vector<std::span<const std::byte>> varying{};
+  // Memory for them, where a source has none of its own; one for each column.
+  std::vector<std::vector<uint8_t>> memory{};
   // Says what is wrong with the values of columns that vary, which makes it a bad sample; "":
   // nothing. The caller clears it.
   std::string problem{};

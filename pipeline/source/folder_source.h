@@ -32,6 +32,9 @@ struct FolderOptions {
   std::string cache_dir = default_cache_folder();  // "" = no cache
   // Shorter lists are not cached: listing them again takes milliseconds.
   int64_t min_files_to_cache = 10'000;
+  // Extensions of text files beside the images ("txt": cat/1.txt of cat/1.jpg), each a target of
+  // texts, which are read with the samples: they are no part of a digest.
+  std::vector<std::string> texts{};
 };
 
 // Throws std::runtime_error with the path: no such folder, no class folders (with what is there),

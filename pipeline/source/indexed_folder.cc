@@ -17,7 +17,14 @@ std::string files_in_words(const FolderRemark& remark) {
          (remark.extension.empty() ? " without an extension" : "");
 }
 
-std::vector<SourceNote> notes_of(const FolderIndex& index) {
+std::vector<TargetColumn> text_columns(const std::vector<std::string>& extensions) {
+  std::vector<TargetColumn> columns;
+  for (const std::string& name : extensions) columns.push_back({name, TargetType::text, {}, true});
+  return columns;
+}
+
+// `texts`: extensions of files that are read.
+std::vector<SourceNote> notes_of(const FolderIndex& index, const std::vector<std::string>& texts) {
   std::vector<SourceNote> notes;
   const auto add = [&](const char* reason, const FolderRemark& remark, const std::string& text) {
     notes.push_back({reason, remark.files, printable_name(remark.first), text});
@@ -26,6 +33,9 @@ std::vector<SourceNote> notes_of(const FolderIndex& index) {
     return remark.files == 1 ? " is" : " are";
   };
   for (const FolderRemark& remark : index.left_out) {
+    if (std::ranges::any_of(texts, [&](auto& text) { return "." + text == remark.extension; })) {
+      continue;
+    }
     if (remark.extension == kNoFile) {
       const bool one = remark.files == 1;
       add("left_out", remark,
@@ -82,14 +92,17 @@ uint64_t labels_digest_of(const FolderIndex& index) {
 
 }  // namespace
 
-IndexedFolder::IndexedFolder(const std::string& root, FolderIndex index)
+IndexedFolder::IndexedFolder(const std::string& root, FolderIndex index,
+                             const std::vector<std::string>& texts)
     : index_(std::move(index)),
       labels_digest_(labels_digest_of(index_)),
       info_{.size = index_.size(),
             .root = root,
             .class_names = names_of_classes(root, index_),
-            .notes = notes_of(index_),
-            .fingerprint = index_.fingerprint()} {}
+            .targets = text_columns(texts),
+            .notes = notes_of(index_, texts),
+            .fingerprint = index_.fingerprint(),
+            .targets_digest = texts.empty() ? 0 : TargetDigest(text_columns(texts)).value()} {}
 
 std::string IndexedFolder::name(SampleId id) const {
   return printable_name(std::string(index_.folder_path(id)) + "/" +

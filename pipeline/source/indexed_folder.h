@@ -12,7 +12,9 @@ namespace stoker {
 
 class IndexedFolder : public Source, protected SampleStorage {
  public:
-  IndexedFolder(const std::string& root, FolderIndex index);
+  // `texts`: extensions of files beside the images, each a target that varies.
+  IndexedFolder(const std::string& root, FolderIndex index,
+                const std::vector<std::string>& texts = {});
 
   const SourceInfo& info() const override { return info_; }
   int label(SampleId id) const override { return static_cast<int>(index_.folder_of(id).label); }

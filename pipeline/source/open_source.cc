@@ -101,6 +101,13 @@ std::string instead_of(const std::string& scheme) {
   return "";
 }
 
+// Returns the extension that a field of an image folder names, "txt" of "txt:text"; "": none.
+std::string extension_of_text(const std::string& field) {
+  constexpr std::string_view kText = ":text";
+  if (!field.ends_with(kText) || field.find('/') != std::string::npos) return "";
+  return field.substr(0, field.size() - kText.size());
+}
+
 bool is_picture_folder(const std::string& path, Split split) {
   std::error_code ignored;
   return !is_store_address(path) && std::filesystem::is_directory(path, ignored) &&
@@ -160,8 +167,15 @@ std::unique_ptr<Source> open_source(const std::string& given, const SourceOption
   }
   if (const auto blobs = find_blobs(path, options.split)) return make_blob_source(*blobs, options);
   if (!options.pictures_from.empty()) return open_paired(path, options);
-  refuse_fields(path, "an image folder", options);
-  return make_folder_source(path, {.split = options.split, .cache_dir = options.cache_dir});
+  FolderOptions folder{.split = options.split, .cache_dir = options.cache_dir};
+  SourceOptions others = options;
+  std::erase_if(others.targets_from, [&](const std::string& field) {
+    const std::string extension = extension_of_text(field);
+    if (!extension.empty()) folder.texts.push_back(extension);
+    return !extension.empty();
+  });
+  refuse_fields(path, "an image folder", others);
+  return make_folder_source(path, folder);
 }
 
 std::unique_ptr<Source> begin_source(const std::string& path, const SourceOptions& options) {

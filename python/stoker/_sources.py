@@ -98,7 +98,8 @@ def open(  # noqa: A001 - stoker.open, like the C++ open_source
 ) -> _core.Source:
     """Opens what is at `path`: an image folder, CIFAR's binary files, tar, Parquet, TFRecord or MDS
     shards, or a list of files; see folder(), cifar(), tar() and csv(). image_from, label_from,
-    targets_from: for shards and lists only. wait: see tar().
+    targets_from: for shards and lists; of an image folder 'txt:text' is the text file beside each
+        image (cat/1.txt of cat/1.jpg). wait: see tar().
 
     objects: what lies on the pictures, which moves with the pixels (see with_annotations()):
         a JSON file as COCO's; or a folder of Pascal VOC's XML files, of YOLO's text files, or of
@@ -163,7 +164,8 @@ def tar(
         what stands behind the field: 'json:age:float32', ':int64', ':int32', ':uint8', ':float16'
         or ':bfloat16'. With [] behind the type each sample has a list of its own length:
         'json:tokens:int32[]', 'tokens.npy:int64[]'. ':text' is a text (UTF-8) or a list of texts:
-        'json:captions:text', 'txt:text', or any other extension. A sample without values there is a
+        'json:captions:text', 'txt:text', or any other extension. A tensor of a .safetensors member
+        is 'NAME.safetensors:TENSOR', named by the tensor. A sample without values there is a
         bad sample; see Loader(texts=) and Batch.texts.
     objects_from: the objects on each picture, which move with the pixels (see with_annotations()):
         'json', 'NAME.json' or 'json:FIELD', the sample's JSON or a field of it. That is a list of

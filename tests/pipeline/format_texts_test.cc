@@ -280,6 +280,35 @@ TEST(FormatTexts, HalvesPassThrough) {
   EXPECT_EQ(values_of(*open_texts(list, {"x:bfloat16"}), 0), "[16256 18313]");
 }
 
+TEST(FormatTexts, OfFilesBesideTheImagesOfAFolder) {
+  const TempFolder folder;
+  folder.write("cat/1.jpg", "x");
+  folder.write("cat/1.txt", "a cat");
+  folder.write("cat/2.b.png", "x");
+  folder.write("cat/2.b.txt", "");
+  folder.write("dog/1.JPG", "x");
+  folder.write("dog/2.jpg", "x");
+  folder.write("dog/2.txt", "a\0b"s);
+  folder.write("dog/3.jpg", "x");
+  folder.write("dog/3.txt", std::string((1 << 20) + 1, 'x'));
+  folder.write("dog/3.md", "x");
+  SourceOptions options{.targets_from = {"txt:text"}, .cache_dir = ""};
+  const auto source = open_source(folder.path(), options);
+  EXPECT_EQ(source->targets()[0].describe(), "'txt': text");
+  EXPECT_THAT(all_values(*source),
+              ElementsAre("a cat|", "|",
+                          "! target 'txt' cannot be read: dog/1.txt: open: No such file or "
+                          "directory",
+                          "! target 'txt' has a text with a NUL byte",
+                          "! target 'txt' has 1048577 bytes; at most 1048576"));
+  ASSERT_EQ(source->notes().size(), 1U);  // the .txt files are not left out
+  EXPECT_THAT(source->notes()[0].message, HasSubstr(".md"));
+  EXPECT_EQ(open_source(folder.path(), {.cache_dir = ""})->notes().size(), 2U);
+  options.targets_from = {"txt:text", "json:x"};
+  EXPECT_THAT(message_of([&] { open_source(folder.path(), options); }),
+              HasSubstr("targets_from is \"json:x\""));
+}
+
 std::string safetensors_of(const std::string& header, const std::string& numbers) {
   return mds_number(header.size(), 8) + header + numbers;
 }

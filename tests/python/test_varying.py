@@ -170,6 +170,17 @@ def test_a_program_s_mistakes_name_the_place():
         assert np.asarray(batch.weights).tolist() == [1, 0, 1]
 
 
+def test_files_beside_the_images_of_a_folder(tmp_path):
+    for i in range(SAMPLES):
+        (tmp_path / f"c{i % 2}").mkdir(exist_ok=True)
+        (tmp_path / f"c{i % 2}/{i:02}.png").write_bytes(png(pixels(i)))
+        (tmp_path / f"c{i % 2}/{i:02}.txt").write_text(caption(i))
+    source = stoker.open(tmp_path, targets_from=["txt:text"])
+    with loader(pickle.loads(pickle.dumps(source))) as feed:
+        for batch in feed:
+            assert batch.texts == [caption(int(name[3:5])) for name in batch.names]
+
+
 def test_other_machines_are_told_how(tar):
     from stoker._remote import Filler, RunningWorkers, Workers
 

@@ -92,7 +92,8 @@ void add_target_options(CLI::App& app, DataOptions& options) {
                  "shape in all samples), several times: a column or key; in tar shards json:FIELD, "
                  "npy or NAME.npy. A suffix such as :float32 says the type; with :int32[] samples "
                  "have lists of different lengths, and with :text texts (in tar shards txt:text, "
-                 "or any other extension). They stay as they are: boxes do not move with the "
+                 "or any other extension; in an image folder the file beside each image). They "
+                 "stay as they are: boxes do not move with the "
                  "pixels")
       ->allow_extra_args(false)
       ->default_str("");
