@@ -32,6 +32,7 @@ class Buckets:
     sizes: tuple[Size, ...]
     enlarge: bool
     multiple_of: int
+    is_listed: bool  #: each size was asked for, and not made by a rule
 
     def of(self, source: _core.Source, *, exif: str = "ignore") -> list[Bucket]:
         """Returns what a source has in each bucket. Reads the headers of its pictures, once: they
@@ -86,6 +87,8 @@ def buckets(
     multiple_of: the number that the net needs both sides to be a multiple of; other sizes are
         refused.
 
+    A Loader warns of sizes in a list that no picture belongs to.
+
     ValueError: the numbers.
     """
     if (sizes is None) == (area is None):
@@ -97,7 +100,7 @@ def buckets(
     else:
         found = _sizes_of("buckets", sizes)
     multiple = in_range("multiple_of", multiple_of, 1, 1 << 15)
-    return Buckets(found, yes_or_no("enlarge", enlarge), multiple)
+    return Buckets(found, yes_or_no("enlarge", enlarge), multiple, area is None)
 
 
 def step_sizes(
@@ -139,9 +142,16 @@ def as_buckets(value: Buckets | Sequence[int | Size]) -> Buckets:
 def bind_buckets(
     wanted: Buckets, source: _core.Source, options: _core.LoaderOptions
 ) -> _core.AspectBuckets:
-    """Returns those of a Loader's source. Warns of what has no bucket, and of buckets that nothing
-    is in."""
+    """Returns those of a Loader's source. Warns of pictures that have no bucket, and of buckets that
+    were asked for and have no pictures."""
     bound = wanted.bind(source, options)
+    unused = [f"{each.height} x {each.width}" for each in buckets_in(bound) if each.samples == 0]
+    if unused and wanted.is_listed:
+        warnings.warn(
+            f"no picture belongs to the bucket {', '.join(unused)} (height x width): another one "
+            "crops less of each",
+            stacklevel=4,
+        )
     if bound.left_out > 0:
         warnings.warn(
             f"{bound.left_out} of {len(source)} pictures are smaller than every bucket and are "

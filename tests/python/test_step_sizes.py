@@ -135,6 +135,18 @@ def test_pictures_that_are_too_small_are_left_out_with_a_warning(shaped):
         stoker.Loader(source, batch_size=4, buckets=[(100, 100)], seed=1).close()
 
 
+def test_a_bucket_that_nobody_fits_is_named(shaped):
+    source = stoker.folder(shaped)
+    with pytest.warns(UserWarning, match="no picture belongs to the bucket 16 x 160"):
+        stoker.Loader(source, batch_size=4, buckets=[*SIZES, (16, 160)], seed=1).close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        by_rule = stoker.buckets(area=64 * 64, step=4, max_ratio=6)
+        loader = stoker.Loader(source, batch_size=4, buckets=by_rule, seed=1)
+    with loader:
+        assert min(each.samples for each in loader.buckets) == 0
+
+
 def test_multi_scale_draws_one_size_for_each_step(source):
     sizes = stoker.step_sizes([16, 24, (32, 16)], hold=2)
     with stoker.Loader(source, batch_size=5, size=sizes, augment="resize", seed=3) as loader:
