@@ -142,8 +142,8 @@ def as_buckets(value: Buckets | Sequence[int | Size]) -> Buckets:
 def bind_buckets(
     wanted: Buckets, source: _core.Source, options: _core.LoaderOptions
 ) -> _core.AspectBuckets:
-    """Returns those of a Loader's source. Warns of pictures that have no bucket, and of buckets that
-    were asked for and have no pictures."""
+    """Returns those of a Loader's source. Warns of pictures that have no bucket, and of buckets
+    that were asked for and have no pictures."""
     bound = wanted.bind(source, options)
     unused = [f"{each.height} x {each.width}" for each in buckets_in(bound) if each.samples == 0]
     if unused and wanted.is_listed:
