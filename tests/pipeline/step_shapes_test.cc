@@ -235,6 +235,30 @@ TEST(BucketSteps, DropLeavesOutAndWrapFillsUp) {
               HasSubstr("23 samples of the largest bucket"));
 }
 
+// Rows that fill up a last step: with `pad` the step's own ones, in turn, and with `wrap` the
+// bucket's first ones, also where the epoch goes on with another batch.
+TEST(BucketSteps, LastStepsAreFilledUpFromTheirBucket) {
+  const std::vector<Size> pictures(23, Size{64, 64});
+  const SharedBuckets buckets = buckets_of(pictures, {{32, 32}});
+  const auto ids_of = [](const Sampler& sampler, int64_t step) {
+    std::vector<SampleId> ids;
+    for (int row = 0; row < 8; ++row) ids.push_back(sampler.row(1, step, 0, row).id);
+    return ids;
+  };
+  const Sampler padded = BucketFeed{buckets, 8, LastBatch::pad, 3}.sampler(1);
+  const std::vector<SampleId> last = ids_of(padded, 2);
+  EXPECT_EQ(last[7], last[0]);
+  EXPECT_EQ(std::set<SampleId>(last.begin(), last.end()).size(), 7u);
+  BucketFeed feed{buckets, 8, LastBatch::wrap, 3};
+  const std::vector<SampleId> first = ids_of(feed.sampler(1), 0);
+  EXPECT_EQ(ids_of(feed.sampler(1), 2)[7], first[0]);
+  EXPECT_EQ(ids_of(feed.sampler(1), 2)[6], last[6]);
+  feed.grid = continue_at(feed.sampler(1), 1, {5}).grid;  // 18 are left: steps of 8, 8 and 2
+  const std::vector<SampleId> wrapped = ids_of(feed.sampler(1), 2);
+  EXPECT_EQ(std::vector(wrapped.begin() + 2, wrapped.end()),
+            std::vector(first.begin(), first.begin() + 6));
+}
+
 // Chi-square of where samples come within their bucket: 400 epochs of 8 samples.
 TEST(BucketSteps, TheOrderWithinABucketIsUniform) {
   const std::vector<Size> pictures(8, Size{64, 64});
