@@ -9,8 +9,6 @@
 #include <thread>
 
 #include "pipeline/cache/decoded_cache.h"
-#include "pipeline/exchange/remote_filler.h"
-#include "pipeline/exchange/remote_rows.h"
 #include "pipeline/sample_order.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/forwarding_source.h"
@@ -334,16 +332,7 @@ void expect_remote(const Composition& made, const std::vector<std::byte>& expect
   const AugmentSpec augment = model_augment(made.model);
   Feed feed(made.source(), augment, options);
   const auto rows = feed.loader().remote_rows();
-  std::thread carrier([&] {
-    RemoteFiller filler(made.source(), augment, options, {});
-    while (!rows->ended()) {
-      const auto claim = rows->claim(1, 4);
-      if (!claim) continue;
-      std::vector<std::byte> message(filler.message_bytes(claim->range.rows));
-      const std::vector<uint8_t> bad = filler.fill(claim->range, message);
-      rows->deliver(*claim, message, bad);
-    }
-  });
+  std::thread carrier([&] { fill_remotely(*rows, made.source(), augment, options); });
   EXPECT_EQ(all_bytes(feed), expected);
   feed.loader().stop();
   carrier.join();

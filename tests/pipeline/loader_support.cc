@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "pipeline/exchange/remote_filler.h"
 #include "pipeline/files/digest.h"
 #include "pipeline/random/random_key.h"
 #include "tests/support/fake_device.h"
@@ -160,6 +161,18 @@ bool Feed::next(int device, Delivered& result,
   batch = {};
   streams_[device]->synchronize();
   return true;
+}
+
+void fill_remotely(RemoteRows& rows, const Source& source, const AugmentSpec& augment,
+                   const LoaderOptions& options) {
+  RemoteFiller filler(source, augment, options, {});
+  while (!rows.ended()) {
+    const auto claim = rows.claim(1, 4);
+    if (!claim) continue;
+    std::vector<std::byte> message(filler.message_bytes(claim->range.rows));
+    const std::vector<uint8_t> bad = filler.fill(claim->range, message);
+    rows.deliver(*claim, message, bad);
+  }
 }
 
 std::vector<Delivered> Feed::take(int64_t steps) {

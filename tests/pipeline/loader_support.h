@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/exchange/remote_rows.h"
 #include "pipeline/loader.h"
 #include "tests/support/fake_source.h"
 #include "tests/support/sanitizers.h"
@@ -86,6 +87,10 @@ class Feed {
   std::vector<std::unique_ptr<Stream>> streams_;
   std::unique_ptr<Loader> loader_;
 };
+
+// Fills rows of a feed with remote_rows, as a machine of its own would, until it ends.
+void fill_remotely(RemoteRows& rows, const Source& source, const AugmentSpec& augment,
+                   const LoaderOptions& options);
 
 // The columns of all batches of the first device, byte for byte, with what a device is told to do.
 std::vector<std::byte> all_bytes(Feed& feed);

@@ -12,8 +12,6 @@
 #include <vector>
 
 #include "pipeline/cache/decoded_cache.h"
-#include "pipeline/exchange/remote_filler.h"
-#include "pipeline/exchange/remote_rows.h"
 #include "pipeline/files/invalid_field.h"
 #include "pipeline/row/sample_reader.h"
 #include "pipeline/source/concat_source.h"
@@ -540,16 +538,7 @@ TEST(Pictures, OfRowsThatOthersFillArriveToo) {
   options.remote_rows = true;
   Feed feed(source, spec, options);
   const auto rows = feed.loader().remote_rows();
-  std::thread carrier([&] {
-    RemoteFiller filler(source, spec, options, {});
-    while (!rows->ended()) {
-      const auto claim = rows->claim(1, 4);
-      if (!claim) continue;
-      std::vector<std::byte> message(filler.message_bytes(claim->range.rows));
-      const std::vector<uint8_t> bad = filler.fill(claim->range, message);
-      rows->deliver(*claim, message, bad);
-    }
-  });
+  std::thread carrier([&] { fill_remotely(*rows, source, spec, options); });
   EXPECT_EQ(all_bytes(feed), expected);
   EXPECT_GT(feed.loader().stats().remote.rows, 0);
   feed.loader().stop();

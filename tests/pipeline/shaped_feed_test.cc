@@ -11,8 +11,6 @@
 #include <thread>
 
 #include "pipeline/cache/decoded_cache.h"
-#include "pipeline/exchange/remote_filler.h"
-#include "pipeline/exchange/remote_rows.h"
 #include "pipeline/receipt/receipt.h"
 #include "pipeline/source/picture_sizes.h"
 #include "tests/pipeline/painted_source.h"
@@ -183,16 +181,7 @@ TEST(BucketFeed, ProcessesShareRowsAndOthersFillThem) {
   remote.feed.workers = 0;
   Feed feed(source, cover_spec(), remote);
   const auto rows = feed.loader().remote_rows();
-  std::thread carrier([&] {
-    RemoteFiller filler(source, cover_spec(), remote, {});
-    while (!rows->ended()) {
-      const auto claim = rows->claim(1, 4);
-      if (!claim) continue;
-      std::vector<std::byte> message(filler.message_bytes(claim->range.rows));
-      const std::vector<uint8_t> bad = filler.fill(claim->range, message);
-      rows->deliver(*claim, message, bad);
-    }
-  });
+  std::thread carrier([&] { fill_remotely(*rows, source, cover_spec(), remote); });
   const std::vector<Delivered> filled = feed.all();
   feed.destroy();
   carrier.join();
