@@ -104,7 +104,7 @@ std::string VaryingColumns::write_numbers(const Column& column, std::string_view
     return too_long(column, values.size());
   }
   const size_t bytes = std::min(values.size(), column.row_bytes);
-  std::memcpy(out.values, values.data(), bytes);
+  if (bytes > 0) std::memcpy(out.values, values.data(), bytes);
   out.count = static_cast<int32_t>(bytes / column.value_bytes);
   return "";
 }

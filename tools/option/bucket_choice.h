@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "decode/image_decoder.h"
 #include "pipeline/source.h"
 #include "pipeline/step_shapes.h"
 

@@ -247,16 +247,16 @@ void ParquetNumbers::read_dictionary(const ParquetPage& page) {
 
 // A text's length stands before it.
 std::string_view ParquetNumbers::take_text() {
-  constexpr size_t kLengthBytes = 4;
+  constexpr size_t kTextLengthBytes = 4;
   const auto& values = parts_.values;
   const size_t length =
-      values.size() < kLengthBytes ? 0 : read_little_endian(values.first(kLengthBytes));
-  if (values.size() < kLengthBytes || length > values.size() - kLengthBytes) {
+      values.size() < kTextLengthBytes ? 0 : read_little_endian(values.first(kTextLengthBytes));
+  if (values.size() < kTextLengthBytes || length > values.size() - kTextLengthBytes) {
     pages_.fail(page_.offset,
                 "a page of " + std::to_string(page_.values) + " values ends inside one of them");
   }
-  const auto text = values.subspan(kLengthBytes, length);
-  parts_.values = values.subspan(kLengthBytes + length);
+  const auto text = values.subspan(kTextLengthBytes, length);
+  parts_.values = values.subspan(kTextLengthBytes + length);
   return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
 

@@ -79,16 +79,17 @@ bool makes(const std::vector<int64_t>& shape, NumberForm form, size_t bytes) {
 
 std::string read_safetensors(std::span<const uint8_t> file, const std::string& name,
                              FoundTarget& out) {
-  constexpr size_t kLengthBytes = 8;
+  constexpr size_t kHeaderLengthBytes = 8;
   out.clear();
-  if (file.size() < kLengthBytes) return "is no .safetensors file";
-  const uint64_t length = read_little_endian(file.first(kLengthBytes));
+  if (file.size() < kHeaderLengthBytes) return "is no .safetensors file";
+  const uint64_t length = read_little_endian(file.first(kHeaderLengthBytes));
   if (length > static_cast<uint64_t>(kLongestText)) {
     return "has a header of " + std::to_string(length) + " bytes; at most " +
            std::to_string(kLongestText);
   }
-  if (length > file.size() - kLengthBytes) return "ends inside its header";
-  const Json header = Json::parse(as_text(file.subspan(kLengthBytes, length)), nullptr, false);
+  if (length > file.size() - kHeaderLengthBytes) return "ends inside its header";
+  const Json header =
+      Json::parse(as_text(file.subspan(kHeaderLengthBytes, length)), nullptr, false);
   if (!header.is_object()) return "has a header that is no JSON object";
   const auto found = header.find(name);
   if (found == header.end()) {
@@ -97,7 +98,7 @@ std::string read_safetensors(std::span<const uint8_t> file, const std::string& n
   const auto form = form_of_tensor(*found);
   if (!form) return "has a dtype for " + quoted_name(name) + " that is not read";
   const auto shape = naturals_of(*found, "shape"), ends = naturals_of(*found, "data_offsets");
-  const auto numbers = file.subspan(kLengthBytes + length);
+  const auto numbers = file.subspan(kHeaderLengthBytes + length);
   if (!shape || !ends || ends->size() != 2 || (*ends)[0] > (*ends)[1] ||
       (*ends)[1] > std::ssize(numbers)) {
     return "says of " + quoted_name(name) + " where it has no bytes";
