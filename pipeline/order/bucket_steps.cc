@@ -133,17 +133,17 @@ int BucketSteps::merged_shape(int64_t number) const {
   return bucket;
 }
 
-int64_t BucketSteps::rows(const BucketTurns& table, int64_t step) const {
+int64_t BucketSteps::own_rows(const BucketTurns& table, int64_t step) const {
   if (step >= turns_) return std::min(batch_, rest_samples_ - (step - turns_) * batch_);
   const BucketTurns::Turn& turn = table[step];
   const int64_t left = parts_[static_cast<size_t>(turn.bucket)].samples - turn.number * batch_;
-  return last_batch_ == LastBatch::wrap ? batch_ : std::min(batch_, left);
+  return std::min(batch_, left);
 }
 
 BucketSteps::Place BucketSteps::place(const BucketTurns& table, int64_t step,
                                       int64_t global_row) const {
-  const int64_t held = rows(table, step);
-  // Round robin over the rows that hold a sample of their own.
+  const int64_t held = last_batch_ == LastBatch::wrap ? batch_ : own_rows(table, step);
+  // Round robin over the rows that hold a position of their own, but for `wrap`.
   const int64_t row = global_row % held;
   const float weight = global_row < held ? 1.0f : 0.0f;
   if (step >= turns_) {

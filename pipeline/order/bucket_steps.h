@@ -54,7 +54,8 @@ class BucketSteps {
   std::shared_ptr<const BucketTurns> table(uint64_t seed, int64_t epoch) const;
   // `step` counts from 0 behind what was taken.
   int shape(const BucketTurns& table, int64_t step) const;
-  int64_t rows(const BucketTurns& table, int64_t step) const;  // that hold a sample of their own
+  // How many rows hold a position of their own; the others fill the step up.
+  int64_t own_rows(const BucketTurns& table, int64_t step) const;
   Place place(const BucketTurns& table, int64_t step, int64_t global_row) const;
   // How many positions of each bucket came before a step.
   std::vector<int64_t> taken_before(const BucketTurns& table, int64_t step) const;

@@ -195,7 +195,7 @@ bool Sampler::paired(const EpochKey& epoch, int64_t step_in_epoch, int replica, 
   const int64_t global_row = int64_t{replica} * options_.rows + row;
   if (bucket_steps_) {
     const int64_t step = step_in_epoch - first_step(epoch.epoch);
-    return (global_row | 1) < bucket_steps_of(epoch.epoch).rows(*epoch.steps, step);
+    return (global_row | 1) < bucket_steps_of(epoch.epoch).own_rows(*epoch.steps, step);
   }
   const int64_t position = first_position(epoch.epoch, step_in_epoch) + global_row;
   return (position | 1) < order_->length();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "pipeline/files/digest.h"
+#include "pipeline/order/bucket_steps.h"
 #include "pipeline/row/loader_options.h"
 #include "stoker/version.h"
 
@@ -25,8 +26,8 @@ std::string annotations_text(const Source& source, const LoaderOptions& options)
 
 std::string order_text(const LoaderOptions& options) {
   if (options.order) return options.order->describe();
-  const std::string shuffle = options.shuffle ? "shuffled" : "as they lie";
-  return options.buckets ? options.buckets->describe() + " " + shuffle : shuffle;
+  if (options.buckets) return bucket_order(options.buckets, options.shuffle)->describe();
+  return options.shuffle ? "shuffled" : "as they lie";
 }
 
 // The size of the rows is in here or, where it changes, in the text of the shapes.

@@ -116,7 +116,7 @@ uint64_t stamps_digest(const Source& source) {
 std::string key_of_sizes(const Source& source, const DecodeOptions& decode) {
   return source.root() + '\0' + hex64(source.fingerprint()) + " exif " +
          std::to_string(static_cast<int>(decode.exif)) + " max_pixels " +
-         std::to_string(decode.max_pixels) + " stamps " + hex64(stamps_digest(source));
+         std::to_string(decode.max_pixels);
 }
 
 bool load_sizes(const std::string& path, const std::string& key, int64_t count,
@@ -150,8 +150,10 @@ std::vector<Size> picture_sizes(const Source& source, const PictureSizeOptions& 
   if (options.cache_dir.empty() || source.size() < kMinPicturesToKeep) {
     return read_sizes(source, options);
   }
-  const std::string key = key_of_sizes(source, options.decode);
-  const std::string path = options.cache_dir + "/sizes-" + hex64(text_digest(key)) + ".bin";
+  // Files that changed take the place of those that they were.
+  const std::string list = key_of_sizes(source, options.decode);
+  const std::string path = options.cache_dir + "/sizes-" + hex64(text_digest(list)) + ".bin";
+  const std::string key = list + " stamps " + hex64(stamps_digest(source));
   std::vector<Size> sizes;
   if (load_sizes(path, key, source.size(), sizes)) return sizes;
   sizes = read_sizes(source, options);

@@ -1,8 +1,9 @@
 // The sizes of all pictures of a source, read from their headers in one pass, which is kept in the
 // cache directory under a name made from the list of samples: for aspect buckets (step_shapes.h).
 // In files of this machine the first kilobytes of each picture are read; a store is read as a
-// whole. Kept sizes are of a list of the same names and of files that 1,000 of have the stamps that
-// they had; a file that changed unnoticed keeps its bucket.
+// whole. Kept sizes hold as long as the names are the same, and the stamps of 1,000 files that are
+// spread evenly. A file that changed unnoticed keeps its bucket: its row is still resized to cover
+// the size and cropped.
 #pragma once
 
 #include <cstdint>

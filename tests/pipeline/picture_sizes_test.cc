@@ -108,6 +108,26 @@ TEST_F(KeptSizes, AreReadAgainIfTheirFileIsDamaged) {
   EXPECT_EQ(reads_, 0);
 }
 
+// The old file gives its place to the new one.
+TEST_F(KeptSizes, AreReadAgainIfAPictureChanged) {
+  const auto pixmap = [](int width) {
+    return "P6\n" + std::to_string(width) + " 2\n255\n" +
+           std::string(6 * static_cast<size_t>(width), 'x');
+  };
+  const TempFolder folder;
+  for (int i = 0; i < 1000; ++i) folder.write("a/" + std::to_string(i) + ".ppm", pixmap(3));
+  const auto source = open_source(folder.path(), {.cache_dir = ""});
+  const PictureSizeOptions options{.cache_dir = folder_.path()};
+  EXPECT_THAT(picture_sizes(*source, options), ::testing::Each(Size{3, 2}));
+  const std::string kept = kept_file();
+  folder.write("a/" + source->name(500).substr(2), pixmap(40));
+  EXPECT_EQ(picture_sizes(*source, options)[500], (Size{40, 2}));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()),
+                          std::filesystem::directory_iterator()),
+            1);
+  EXPECT_EQ(kept_file(), kept);
+}
+
 TEST_F(KeptSizes, APassCanBeStopped) {
   const auto stops = [](int64_t done, int64_t total) { return done < total / 2; };
   EXPECT_THAT(thrown_by<std::runtime_error>([&] { sizes({.workers = 2, .go_on = stops}); }),

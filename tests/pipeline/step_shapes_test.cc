@@ -253,6 +253,15 @@ TEST(BucketSteps, LastStepsAreFilledUpFromTheirBucket) {
   const std::vector<SampleId> first = ids_of(feed.sampler(1), 0);
   EXPECT_EQ(ids_of(feed.sampler(1), 2)[7], first[0]);
   EXPECT_EQ(ids_of(feed.sampler(1), 2)[6], last[6]);
+  // Rows that fill up are mixed with none, nor is the one before them.
+  for (const LastBatch policy : {LastBatch::pad, LastBatch::wrap}) {
+    const Sampler sampler = BucketFeed{buckets, 8, policy, 3}.sampler(1);
+    const EpochKey key = sampler.key(1);
+    for (int row = 0; row < 8; ++row) {
+      EXPECT_TRUE(sampler.paired(key, 1, 0, row));
+      EXPECT_EQ(sampler.paired(key, 2, 0, row), row < 6) << to_string(policy) << row;
+    }
+  }
   feed.grid = continue_at(feed.sampler(1), 1, {5}).grid;  // 18 are left: steps of 8, 8 and 2
   const std::vector<SampleId> wrapped = ids_of(feed.sampler(1), 2);
   EXPECT_EQ(std::vector(wrapped.begin() + 2, wrapped.end()),
