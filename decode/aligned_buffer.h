@@ -2,11 +2,11 @@
 // grows. Internal to CropDecoder.
 #pragma once
 
-#include <hwy/aligned_allocator.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 
@@ -17,7 +17,8 @@ class AlignedBuffer {
   // old content.
   T* grow(size_t count) {
     if (count > size_) {
-      data_ = hwy::AllocateAligned<T>(count);
+      release();
+      data_ = make_scratch<T>(count);
       std::memset(data_.get(), 0, count * sizeof(T));
       size_ = count;
     }
@@ -36,7 +37,7 @@ class AlignedBuffer {
   int64_t bytes() const { return static_cast<int64_t>(size_ * sizeof(T)); }
 
  private:
-  hwy::AlignedFreeUniquePtr<T[]> data_;
+  ScratchArray<T> data_;
   size_t size_ = 0;
 };
 

@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "decode/image.h"
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 
 struct LabelImage {
   Size size{};
-  int label_bytes = 1;            // 1: uint8; 4: int32
-  std::vector<uint8_t> pixels{};  // (height, width) labels
+  int label_bytes = 1;              // 1: uint8; 4: int32
+  ScratchVector<uint8_t> pixels{};  // (height, width) labels
 };
 
 // Reads a label image. Returns "", or what is wrong with the file. `out` is reused.

@@ -142,7 +142,7 @@ ImageView OrientingSink::oriented() const {
 }
 
 void OrientingSink::end() {
-  if (pixels_.size() > kKeptBytes) std::vector<uint8_t>().swap(pixels_);
+  if (pixels_.size() > kKeptBytes) ScratchVector<uint8_t>().swap(pixels_);
 }
 
 }  // namespace stoker

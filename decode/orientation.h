@@ -10,6 +10,7 @@
 #include "decode/byte_reader.h"
 #include "decode/image.h"
 #include "decode/resize/row_resizer.h"
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 
@@ -44,7 +45,7 @@ class OrientingSink final : public RowSink {
   Size stored_;
   int orientation_ = 1;
   int row_ = 0;
-  std::vector<uint8_t> pixels_;  // (oriented height, oriented width, 3) u8
+  ScratchVector<uint8_t> pixels_;  // (oriented height, oriented width, 3) u8
 };
 
 }  // namespace stoker

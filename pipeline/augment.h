@@ -169,6 +169,8 @@ class Augmenter {
   std::span<const uint8_t> recorded_index() const;
   SeekUse seek_use() const;  // since construction
   int64_t scratch_bytes() const;
+  // Frees what has grown with the pictures so far, and forgets the last row.
+  void free_scratch();
   // For measurements: the time when the last file_row() had what the decoder does of its pixels;
   // steady clock, and the thread's CPU time.
   struct Marks {

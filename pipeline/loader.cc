@@ -21,6 +21,7 @@
 #include "pipeline/row/loader_options.h"
 #include "pipeline/row/quarantine.h"
 #include "pipeline/row/row_filler.h"
+#include "pipeline/source/sample_file.h"
 #include "staging/allowed_cores.h"
 #include "staging/mutex.h"
 #include "staging/pinned_ring.h"
@@ -63,10 +64,12 @@ struct Loader::Impl {
   RowFiller filler;
   const int64_t steps_per_epoch;
   const Step end_step;
-  const Step first_batch, end_batch;  // steps * parts
+  const Step first_batch, end_batch;                          // steps * parts
+  std::optional<MemoryBudget> pictures_memory, files_memory;  // outlive the threads below
   std::vector<std::unique_ptr<PinnedRing>> rings;
   std::vector<std::unique_ptr<RowEditor>> editors;  // one per device, or none
   std::vector<std::unique_ptr<Stager>> stagers;
+  MemoryShares memory;
   std::unique_ptr<SharedFiller> shared;
   std::unique_ptr<LookAhead> look_ahead;  // of a source in a store, or null; it asks `shared`
   std::optional<InlineFeed> inline_feed;
@@ -125,21 +128,12 @@ struct Loader::Impl {
           FeedSequence(filler, shared.get(), static_cast<int>(devices.size()), options.batch_size,
                        first_batch, end_batch));
     }
-    if (workers == 0 && !remote) {
+    divide_memory();
+    if (is_inline()) {
       inline_feed.emplace(filler, each_ring, shared.get());
       return;
     }
-    const bool files = source.encoding() == SampleEncoding::image_file;
-    graph = std::make_unique<FeedGraph>(
-        filler, each_ring,
-        // One worker is there for the rows that others gave up.
-        FeedGraphOptions{
-            .workers = std::max(workers, 1),
-            .spare_workers = spare_workers,
-            .io_threads = files ? options.feed.io_threads : 0,
-            .first_step = first_batch,
-            .end_step = end_batch,
-            .exchange = remote ? static_cast<RowExchange*>(remote.get()) : shared.get()});
+    graph = std::make_unique<FeedGraph>(filler, each_ring, graph_options());
   }
 
   ~Impl() { stop(nullptr); }
@@ -168,6 +162,92 @@ struct Loader::Impl {
                            " of epoch " + std::to_string(grid.epoch));
   }
 
+  FeedGraphOptions graph_options() {
+    const bool files = filler.source().encoding() == SampleEncoding::image_file;
+    // One worker is there for the rows that others gave up.
+    return {.workers = std::max(workers, 1),
+            .spare_workers = spare_workers,
+            .io_threads = files ? options.feed.io_threads : 0,
+            .first_step = first_batch,
+            .end_step = end_batch,
+            .large_files = files_memory ? &*files_memory : nullptr,
+            .exchange = remote ? static_cast<RowExchange*>(remote.get()) : shared.get()};
+  }
+  bool is_inline() const { return workers == 0 && !remote; }
+  int64_t filling_threads() const {
+    return is_inline() ? std::ssize(devices) : std::max(workers, 1) + spare_workers;
+  }
+  int64_t file_bytes() {
+    if (is_inline()) return 0;
+    return FeedGraph::file_bytes(filler, graph_options(), layout.shape().rows,
+                                 std::ssize(devices) * options.ring_depth);
+  }
+
+  // The plan but for what workers have.
+  MemoryPlan made_once() const {
+    MemoryPlan plan;
+    plan.ring_bytes =
+        std::ssize(devices) * options.ring_depth * static_cast<int64_t>(layout.slab_bytes());
+    for (const auto& stager : stagers) plan.slot_bytes += stager->device_bytes();
+    for (const auto& editor : editors) plan.slot_bytes += editor->device_bytes();
+    const bool mixes = filler.augment().mix.on();
+    const int64_t converted = options.format ? static_cast<int64_t>(filler.row_bytes()) : 0;
+    const SampleReader& reader = filler.reader();
+    plan.scratch_bytes =
+        filling_threads() * (converted * (mixes ? 2 : 1) + reader.decoded_rows().scratch_bytes()) +
+        reader.seek_indexes().table_bytes();
+    if (shared) {
+      plan.share_bytes = shared->shared_bytes();
+      plan.scratch_bytes += filling_threads() * shared->message_bytes();
+    }
+    plan.cache_bytes = reader.decoded_rows().memory_bytes();
+    plan.store_bytes = filler.source().storage().look_ahead_bytes();
+    return plan;
+  }
+
+  // A worker needs this for pictures that are read by rows, usually, and beyond it for others.
+  struct WorkerNeed {
+    int64_t scratch = 0, usual = 0, frame = 0;
+  };
+  WorkerNeed worker_need() const {
+    WorkerNeed need;
+    for (const AugmentSpec& spec : row_specs(filler.worker_augment(), options)) {
+      const Source& source = filler.source();
+      need.scratch = std::max(need.scratch, worker_scratch_bytes(source, spec, filler.decode()));
+      need.usual = std::max(need.usual, worker_usual_bytes(source, spec, filler.decode()));
+      need.frame = std::max(need.frame, worker_frame_bytes(source, spec, filler.decode()));
+    }
+    need.scratch += filler.worker_file_bytes();
+    return need;
+  }
+
+  void divide_memory() {
+    const MemoryPlan once = made_once();
+    const bool on_host = devices[0]->host_accessible();
+    const int64_t ahead = file_bytes();
+    const int64_t needed = once.total_bytes() + ahead - (on_host ? 0 : once.slot_bytes);
+    memory =
+        share_memory(options.feed, needed, worker_need().scratch, filling_threads(), ahead > 0);
+    pictures_memory.emplace(memory.pictures);
+    files_memory.emplace(memory.large_files);
+    filler.use_memory({&*pictures_memory, memory.own});
+  }
+
+  MemoryPlan memory_plan() {
+    MemoryPlan plan = made_once();
+    const WorkerNeed need = worker_need();
+    const int64_t threads = filling_threads();
+    plan.scratch_bytes += threads * std::min(need.scratch, memory.own) + file_bytes();
+    plan.limit_bytes = memory.limit;
+    plan.expected_bytes =
+        made_once().total_bytes() + kUsualThreadsBytes + threads * std::min(need.usual, memory.own);
+    if (filler.reads_files()) {
+      const int64_t most = need.scratch + need.frame + kMaxSampleBytes - memory.own;
+      plan.frame_bytes = std::min(memory.pictures + memory.large_files, threads * most);
+    }
+    return plan;
+  }
+
   void make_editors(const AugmentSpec& augment) {
     if (!edits.any()) return;
     std::shared_ptr<const ErasingNoise> noise;
@@ -184,6 +264,7 @@ struct Loader::Impl {
       ended = true;
     }
     for (auto& ring : rings) ring->stop(reason);
+    if (pictures_memory) pictures_memory->stop();
     if (graph) graph->stop();
   }
 
@@ -303,39 +384,7 @@ void Loader::check_state(const LoaderState& state, const Source& source, const A
 
 uint64_t Loader::fingerprint() const { return impl_->fingerprint; }
 
-MemoryPlan Loader::memory_plan() const {
-  MemoryPlan plan;
-  const auto devices = static_cast<int64_t>(impl_->devices.size());
-  plan.ring_bytes =
-      devices * impl_->options.ring_depth * static_cast<int64_t>(impl_->layout.slab_bytes());
-  for (const auto& stager : impl_->stagers) plan.slot_bytes += stager->device_bytes();
-  for (const auto& editor : impl_->editors) plan.slot_bytes += editor->device_bytes();
-  const RowFiller& filler = impl_->filler;
-  int64_t worker_scratch = 0, worker_frame = 0;
-  for (const AugmentSpec& spec : row_specs(filler.worker_augment(), impl_->options)) {
-    worker_scratch =
-        std::max(worker_scratch, worker_scratch_bytes(filler.source(), spec, filler.decode()));
-    worker_frame =
-        std::max(worker_frame, worker_frame_bytes(filler.source(), spec, filler.decode()));
-  }
-  const bool mixes = filler.augment().mix.on();
-  const int64_t converted = impl_->options.format ? static_cast<int64_t>(filler.row_bytes()) : 0;
-  const int64_t threads =
-      impl_->inline_feed ? devices : std::max(impl_->workers, 1) + impl_->spare_workers;
-  plan.scratch_bytes =
-      threads * (worker_scratch + converted * (mixes ? 2 : 1) +
-                 filler.reader().decoded_rows().scratch_bytes()) +
-      filler.reader().seek_indexes().table_bytes() +
-      (impl_->graph ? impl_->graph->file_bytes() : devices * filler.worker_file_bytes());
-  if (impl_->shared) {
-    plan.share_bytes = impl_->shared->shared_bytes();
-    plan.scratch_bytes += threads * impl_->shared->message_bytes();
-  }
-  plan.cache_bytes = filler.reader().decoded_rows().memory_bytes();
-  plan.store_bytes = filler.source().storage().look_ahead_bytes();
-  plan.frame_bytes = threads * worker_frame;
-  return plan;
-}
+MemoryPlan Loader::memory_plan() const { return impl_->memory_plan(); }
 
 LoaderStats Loader::stats() const {
   LoaderStats stats;
@@ -348,6 +397,8 @@ LoaderStats Loader::stats() const {
   if (impl_->remote) stats.remote = impl_->remote->stats();
   if (impl_->shared) stats.share = impl_->shared->stats();
   stats.bad_samples = impl_->quarantine.bad_samples();
+  stats.memory_waits = impl_->pictures_memory->waits();
+  stats.memory_taken = impl_->pictures_memory->most_taken();
   stats.full_rows = impl_->filler.full_rows();
   stats.objects_left_out = impl_->filler.objects_left_out();
   stats.seek_index = impl_->filler.reader().seek_indexes().use();

@@ -43,6 +43,12 @@ struct RowFormat {
 // (training, evaluation) passes these options on as a whole, so that none is forgotten. Options
 // that differ between Loaders (rows, ring, slots) are not in here.
 struct FeedOptions {
+  // Bytes of host memory that the feed takes at most: slabs, slots of host devices, scratch,
+  // pictures on the way, files read ahead, the window of a store, shared memory, a cache in memory.
+  // A picture that needs more waits until others are done; one that can never have so much is a bad
+  // sample. (Not counted are the data set's index and what a Python object returns.) 0: three
+  // quarters of the memory that is free on the machine, or that its control group still allows.
+  int64_t memory = 0;
   int workers = -1;  // threads that decode; -1: one per core; 0: inline in next(), without threads
   // Threads that read files for the workers; 0: the workers read. In both cases workers themselves
   // read a file that is in the page cache, because that takes less time than a hand-over.
@@ -239,22 +245,22 @@ struct LoaderState {
 };
 
 struct MemoryPlan {
-  int64_t ring_bytes = 0;  // pinned, all devices
-  int64_t slot_bytes = 0;  // on the devices
-  // Workers and files read ahead: an upper bound for baseline JPEGs and PNGs that are not
-  // interlaced, of any size, and raw samples.
-  // Files of more than 1 MiB add their size while they are under way.
-  int64_t scratch_bytes = 0;
-  int64_t store_bytes = 0;  // samples of a store that are fetched before they are read
-  int64_t share_bytes = 0;  // shared memory of LoaderOptions::share, once for all its processes
-  int64_t cache_bytes = 0;  // decoded pictures that are kept in memory, once all are there
-  // Not in the total: what all workers together need in addition while each decodes a progressive
-  // JPEG, an interlaced PNG, a label image, ... of max_pixels. Lower max_pixels if the data may
-  // hold such images and memory is short.
+  int64_t ring_bytes = 0;     // pinned, all devices
+  int64_t slot_bytes = 0;     // on the devices
+  int64_t scratch_bytes = 0;  // of workers, and of buffers for files that are read ahead
+  int64_t store_bytes = 0;    // samples of a store that are fetched before they are read
+  int64_t share_bytes = 0;    // shared memory of LoaderOptions::share, once for all its processes
+  int64_t cache_bytes = 0;    // decoded pictures that are kept in memory, once all are there
+  // Not in the total: what pictures and files may take that need more than a worker has: a
+  // progressive JPEG, an interlaced PNG, a label image, ... It is bound by the limit, and by what
+  // all workers together need for pictures of max_pixels.
   int64_t frame_bytes = 0;
+  int64_t expected_bytes = 0;  // in all, for photographs of about half a megapixel
+  int64_t limit_bytes = 0;     // FeedOptions::memory, or its default
   int64_t total_bytes() const {
     return ring_bytes + slot_bytes + scratch_bytes + store_bytes + share_bytes + cache_bytes;
   }
+  int64_t most_bytes() const { return total_bytes() + frame_bytes; }
 };
 
 // Counts of FeedOptions::cache.
@@ -302,6 +308,8 @@ struct LoaderStats {
   RemoteStats remote;                  // of LoaderOptions::remote_rows
   ShareStats share;                    // of LoaderOptions::share
   int64_t bad_samples = 0;
+  int64_t memory_waits = 0;  // rows that waited until others gave memory back
+  int64_t memory_taken = 0;  // the most bytes that pictures had beyond what their workers have
   // Rows with more objects than AnnotationOptions::max_objects, and the objects left out.
   int64_t full_rows = 0, objects_left_out = 0;
   // Rows decoded with their image's index, indexes that did not fit, and bytes that were not read

@@ -55,4 +55,14 @@ GroupMemory read_group_memory(const std::string& root, const std::string& groups
   return memory;
 }
 
+int64_t free_memory(const GroupMemory& groups, const std::string& meminfo) {
+  std::ifstream file(meminfo);
+  std::string name, unit;
+  int64_t free = -1;
+  for (int64_t kib = 0; file >> name >> kib; std::getline(file, unit)) {
+    if (name == "MemAvailable:") free = kib << 10;
+  }
+  return lesser_bytes(free, groups.free_bytes);
+}
+
 }  // namespace stoker

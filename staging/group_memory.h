@@ -1,4 +1,4 @@
-// The memory that the control groups of this process still allow it. Threads: any.
+// The memory that the machine and the control groups of this process still allow it. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +17,10 @@ struct GroupMemory {
 // process's.
 GroupMemory read_group_memory(const std::string& root = "/sys/fs/cgroup",
                               const std::string& groups = "/proc/self/cgroup");
+
+// Returns what is free of the machine's memory ("MemAvailable" of the file `meminfo`), or of the
+// groups', if that is less. -1: unknown.
+int64_t free_memory(const GroupMemory& groups = read_group_memory(),
+                    const std::string& meminfo = "/proc/meminfo");
 
 }  // namespace stoker

@@ -6,6 +6,7 @@
 #include "decode/byte_reader.h"
 #include "decode/codec/file_headers.h"
 #include "decode/codec/readers.h"
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 namespace {
@@ -156,7 +157,7 @@ class BmpRuns {
   size_t at_;
   const size_t width_;
   const int bits_;
-  std::vector<uint8_t> indexes_;
+  ScratchVector<uint8_t> indexes_;
   size_t out_ = 0;  // indexes so far
   size_t x_ = 0;    // in the row, as the commands count
 };

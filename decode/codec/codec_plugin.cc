@@ -61,6 +61,9 @@ DecodeStatus read_plugin_pixels(std::span<const uint8_t> bytes, const CodecHeade
   if (bytes.size() > kMaxBytes) {
     return {DecodeCode::too_large, -1, std::string("more bytes than ") + name.library + " reads"};
   }
+  constexpr int64_t kLibraryBytesPerPixel = 12;
+  const int64_t pixels = int64_t{header.size.width} * header.size.height;
+  const ScratchCharge librarys(kLibraryBytesPerPixel * std::max(pixels, header.planned_pixels));
   frame.begin({0, 0, header.size.width, header.size.height}, FrameColours::rgb);
   if (plugin->decode(bytes, header.size, frame.row(0), problem)) return {};
   return {DecodeCode::corrupt, -1, problem};

@@ -7,6 +7,7 @@
 #include "decode/codec/png_reader.h"
 #include "decode/codec/pnm_file.h"
 #include "decode/codec/readers.h"
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 namespace {
@@ -24,7 +25,7 @@ bool contains(Box outer, Box inner) {
 struct CodecDecoder::Impl {
   CodecFrame frame;
   PngReader png;
-  std::vector<uint8_t> rows;  // (kFrameBatchRows, region width, 3) u8
+  ScratchVector<uint8_t> rows;  // (kFrameBatchRows, region width, 3) u8
 
   DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header, Box region) {
     switch (header.format) {
@@ -104,7 +105,7 @@ DecodeStatus CodecDecoder::decode(std::span<const uint8_t> bytes, const CodecHea
   const DecodeStatus status = impl_->give(bytes, header, region, sink);
   impl_->frame.end();
   impl_->png.end();
-  if (std::ssize(impl_->rows) > kKeptCodecBytes) std::vector<uint8_t>().swap(impl_->rows);
+  if (std::ssize(impl_->rows) > kKeptCodecBytes) ScratchVector<uint8_t>().swap(impl_->rows);
   return status;
 }
 

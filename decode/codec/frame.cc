@@ -26,7 +26,7 @@ void CodecFrame::begin(Box box, FrameColours colours) {
 }
 
 void CodecFrame::end() {
-  if (scratch_bytes() > kKeptCodecBytes) std::vector<uint8_t>().swap(bytes_);
+  if (scratch_bytes() > kKeptCodecBytes) ScratchVector<uint8_t>().swap(bytes_);
 }
 
 int CodecFrame::channels() const {

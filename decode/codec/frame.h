@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "decode/image.h"
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 
@@ -43,7 +44,7 @@ class CodecFrame {
 
   Box box_;
   FrameColours colours_ = FrameColours::rgb;
-  std::vector<uint8_t> bytes_;  // (box height, box width, channels)
+  ScratchVector<uint8_t> bytes_;  // (box height, box width, channels)
 };
 
 }  // namespace stoker

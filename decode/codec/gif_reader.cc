@@ -8,6 +8,7 @@
 
 #include "decode/codec/file_headers.h"
 #include "decode/codec/readers.h"
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 namespace {
@@ -121,7 +122,7 @@ DecodeStatus read_gif_pixels(std::span<const uint8_t> bytes, Box region, CodecFr
                        ? box.height
                        : std::clamp(region.y + region.height - box.y, 0, box.height);
   const auto width = static_cast<size_t>(box.width);
-  std::vector<uint8_t> pixels(width * static_cast<size_t>(rows) + kGifSpare);
+  ScratchVector<uint8_t> pixels(width * static_cast<size_t>(rows) + kGifSpare);
   const char* problem = decode_pixels(GifCodes(bytes, layout.data_at), layout.code_bits,
                                       width * static_cast<size_t>(rows), pixels.data());
   if (problem != nullptr) return {DecodeCode::corrupt, -1, problem};

@@ -9,6 +9,8 @@
 #include <new>
 #include <vector>
 
+#include "decode/scratch_vector.h"
+
 namespace stoker {
 namespace {
 
@@ -119,11 +121,16 @@ bool is_same(TIFF* tiff, const TiffLayout& layout) {
 
 struct LibtiffReader::Impl {
   Impl(std::span<const uint8_t> bytes, const TiffLayout& given)
-      : source{bytes, needed_tiff_directory(bytes)}, layout(given) {}
+      : source{bytes, needed_tiff_directory(bytes)}, layout(given), libtiffs(part_bytes(bytes)) {}
 
   // Whether lines can be had one by one: libtiff begins anew whenever the plane changes.
   bool is_by_line() const { return !layout.is_tiled && !layout.is_separate; }
   bool is_silent() const { return source.message[0] == 0; }
+
+  // libtiff holds a part as it is stored, and one that it has unpacked.
+  int64_t part_bytes(std::span<const uint8_t> bytes) const {
+    return static_cast<int64_t>(bytes.size()) + layout.line_bytes() * layout.part.height;
+  }
 
   // Reads the lines that are needed of a part.
   bool hold(const TiffPart& part) {
@@ -136,10 +143,11 @@ struct LibtiffReader::Impl {
 
   Source source;
   const TiffLayout& layout;
+  const ScratchCharge libtiffs;
   std::unique_ptr<TIFF, Closer> tiff;
-  int row = 0;                // of the next line
-  std::vector<uint8_t> held;  // lines of a part that is not read line by line
-  size_t read = 0;            // bytes of them
+  int row = 0;                  // of the next line
+  ScratchVector<uint8_t> held;  // lines of a part that is not read line by line
+  size_t read = 0;              // bytes of them
 };
 
 LibtiffReader::LibtiffReader(std::span<const uint8_t> bytes, const TiffLayout& layout)
@@ -198,7 +206,7 @@ bool LibtiffReader::convert(int first_row, int rows, int x, int width, uint8_t* 
   image.req_orientation = ORIENTATION_TOPLEFT;
   image.row_offset = first_row;
   const int columns = impl_->layout.size.width;
-  std::vector<uint32_t> pixels(static_cast<size_t>(columns) * static_cast<size_t>(rows));
+  ScratchVector<uint32_t> pixels(static_cast<size_t>(columns) * static_cast<size_t>(rows));
   if (TIFFRGBAImageGet(&image, pixels.data(), static_cast<uint32_t>(columns),
                        static_cast<uint32_t>(rows)) == 0) {
     return false;

@@ -6,6 +6,7 @@
 #include "decode/codec/libtiff_reader.h"
 #include "decode/codec/readers.h"
 #include "decode/codec/tiff_lines.h"
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 namespace {
@@ -164,7 +165,7 @@ class TiffReader {
   const int end_;  // of the region's rows
   CodecFrame& frame_;
   const TakeFrame& take_;
-  std::vector<uint8_t> line_;
+  ScratchVector<uint8_t> line_;
 };
 
 }  // namespace

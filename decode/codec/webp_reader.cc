@@ -6,6 +6,7 @@
 
 #include "decode/codec/file_headers.h"
 #include "decode/codec/readers.h"
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 namespace {
@@ -51,6 +52,15 @@ bool decode_part(std::span<const uint8_t> data, Box part, CodecFrame& frame) {
   return WebPDecode(data.data(), data.size(), &config) == VP8_STATUS_OK;
 }
 
+// Returns what libwebp takes: of a lossless picture (VP8L) its pixels, their copy and transforms,
+// of a lossy one some lines.
+int64_t libwebp_bytes(std::span<const uint8_t> data, Size size) {
+  constexpr int64_t kBytesPerPixel = 12, kBytesPerColumn = 256;
+  constexpr uint8_t kLossless = 0x2F;  // the first byte of VP8L's data
+  const bool is_lossless = data[0] == kLossless;
+  return is_lossless ? kBytesPerPixel * size.width * size.height : kBytesPerColumn * size.width;
+}
+
 }  // namespace
 
 DecodeStatus read_webp_pixels(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
@@ -75,6 +85,7 @@ DecodeStatus read_webp_pixels(std::span<const uint8_t> bytes, const CodecHeader&
   wanted.height = std::clamp(region.y + region.height - box.y - wanted.y, 1, height - wanted.y);
   const Box part = with_margin(wanted, {width, height});
   frame.begin({box.x + part.x, box.y + part.y, part.width, part.height}, FrameColours::rgb);
+  const ScratchCharge libwebps(libwebp_bytes(picture.data, {width, height}));
   if (!decode_part(picture.data, part, frame)) {
     return {DecodeCode::corrupt, -1, "libwebp cannot read the pixels"};
   }

@@ -12,6 +12,7 @@
 #include "decode/jpeg/progressive_headers.h"
 #include "decode/pixel_ops.h"
 #include "decode/resize/resize_kernels.h"
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 namespace {
@@ -58,6 +59,25 @@ bool lacks_scans(const jpeg_decompress_struct& cinfo) {
   return false;
 }
 
+// Returns what libjpeg takes of a picture: the coefficients of one with several scans, and some
+// rows of blocks with their context.
+int64_t libjpeg_bytes(const jpeg_decompress_struct& cinfo) {
+  constexpr int64_t kSampling = 4, kBlockRows = 8 + 2, kBlockBytes = 64 * sizeof(JCOEF);
+  int64_t bytes = cinfo.image_width * cinfo.num_components * kSampling * (kBlockRows + 1);
+  if (jpeg_has_multiple_scans(const_cast<jpeg_decompress_struct*>(&cinfo)) == FALSE) return bytes;
+  const auto blocks = [](int64_t side, int factor, int max_factor) {
+    const int64_t mcus = (side + 8 * max_factor - 1) / (8 * max_factor);
+    return mcus * factor;
+  };
+  for (int c = 0; c < cinfo.num_components; ++c) {
+    const jpeg_component_info& component = cinfo.comp_info[c];
+    bytes += kBlockBytes *
+             blocks(cinfo.image_width, component.h_samp_factor, cinfo.max_h_samp_factor) *
+             blocks(cinfo.image_height, component.v_samp_factor, cinfo.max_v_samp_factor);
+  }
+  return bytes;
+}
+
 // Converts CMYK as Adobe stores it (inverted; Pillow assumes that for every CMYK JPEG) to RGB in
 // place, as Pillow's convert("RGB") does.
 void cmyk_to_rgb(uint8_t* row, int width) {
@@ -102,10 +122,11 @@ struct JpegDecoder::Impl {
   }
 
   const int64_t max_pixels;
-  std::span<const uint8_t> bytes;      // between open() and close()
-  std::optional<JpegSession> session;  // between open() and close()
-  int left = 0;                        // the image column of the first decoded one
-  std::vector<uint8_t> rows;           // (kJpegBatchRows, decoded width, 3 or 4) u8
+  std::span<const uint8_t> bytes;         // between open() and close()
+  std::optional<JpegSession> session;     // between open() and close()
+  std::optional<ScratchCharge> libjpegs;  // what it takes of the picture
+  int left = 0;                           // the image column of the first decoded one
+  ScratchVector<uint8_t> rows;            // (kJpegBatchRows, decoded width, 3 or 4) u8
 };
 
 DecodeStatus JpegDecoder::Impl::check_size(Size size, size_t offset) const {
@@ -149,6 +170,7 @@ DecodeStatus JpegDecoder::Impl::check_body(Box region) const {
 
 // Moves libjpeg to the first row of the region.
 DecodeStatus JpegDecoder::Impl::start(Box region) {
+  libjpegs.emplace(libjpeg_bytes(session->cinfo()));
   const bool started = session->guarded([&](jpeg_decompress_struct& cinfo) {
     cinfo.out_color_space = cinfo.num_components == 4 ? JCS_CMYK : JCS_RGB;
     cinfo.dct_method = JDCT_ISLOW;
@@ -245,7 +267,10 @@ DecodeStatus JpegDecoder::read(Box region, RowSink& sink) {
   return status;
 }
 
-void JpegDecoder::close() { impl_->session.reset(); }
+void JpegDecoder::close() {
+  impl_->session.reset();
+  impl_->libjpegs.reset();
+}
 
 DecodeStatus JpegDecoder::decode(std::span<const uint8_t> bytes, Box region, MutableImageView out) {
   if (out.width != region.width || out.height != region.height) std::abort();

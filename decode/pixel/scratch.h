@@ -5,23 +5,24 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <new>
+#include <cstring>
+
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 
 class PixelScratch {
  public:
-  static constexpr size_t kAlignment = 64;  // bytes: the longest vector of any instruction set
-
-  // Returns at least `count` values, aligned to kAlignment, with any content. The values of earlier
-  // calls are gone.
+  // Returns at least `count` values, aligned for any vector, with any content. The values of
+  // earlier calls are gone.
   template <class T>
   T* grow(size_t count) {
     if (count * sizeof(T) > bytes_) {
-      bytes_ = count * sizeof(T);
       memory_.reset();
-      memory_.reset(new (std::align_val_t{kAlignment}) std::byte[bytes_]());
+      bytes_ = 0;
+      memory_ = make_scratch<std::byte>(count * sizeof(T));
+      std::memset(memory_.get(), 0, count * sizeof(T));
+      bytes_ = count * sizeof(T);
     }
     return reinterpret_cast<T*>(memory_.get());
   }
@@ -29,12 +30,7 @@ class PixelScratch {
   int64_t bytes() const { return static_cast<int64_t>(bytes_); }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const {
-      ::operator delete[](memory, std::align_val_t{kAlignment});
-    }
-  };
-  std::unique_ptr<std::byte[], Free> memory_;
+  ScratchArray<std::byte> memory_;
   size_t bytes_ = 0;
 };
 

@@ -10,12 +10,12 @@ namespace stoker {
 namespace {
 
 // Grows and never shrinks: a worker's buffers reach the size of the largest image that it met.
-template <class T>
-void grow(std::vector<T>& buffer, size_t count) {
+template <class Buffer>
+void grow(Buffer& buffer, size_t count) {
   if (buffer.size() < count) buffer.resize(count);
 }
 
-uint8_t* aligned(std::vector<uint8_t>& buffer) {
+uint8_t* aligned(ScratchVector<uint8_t>& buffer) {
   const auto address = reinterpret_cast<uintptr_t>(buffer.data());
   return buffer.data() + (kMaxVectorBytes - address % kMaxVectorBytes) % kMaxVectorBytes;
 }

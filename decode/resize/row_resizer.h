@@ -12,6 +12,7 @@
 #include "decode/image.h"
 #include "decode/pixel_policy.h"
 #include "decode/resize/resample_table.h"
+#include "decode/scratch_vector.h"
 
 namespace stoker {
 
@@ -52,20 +53,21 @@ class RowResizer final : public RowSink {
   ResampleTable across_;  // horizontal
   ResampleTable down_;    // vertical
   MutableImageView out_;
-  int received_ = 0;              // source rows so far, counted from down_.source_begin
-  int emitted_ = 0;               // output rows so far
-  std::vector<uint8_t> columns_;  // the horizontal kernel's scratch
+  int received_ = 0;                // source rows so far, counted from down_.source_begin
+  int emitted_ = 0;                 // output rows so far
+  ScratchVector<uint8_t> columns_;  // the horizontal kernel's scratch
   // If the horizontal pass is first:
-  int ring_rows_ = 0;          // rows of ring_ in use
-  size_t ring_stride_ = 0;     // bytes
-  std::vector<uint8_t> ring_;  // (ring_rows_, window width, 3) u8
+  int ring_rows_ = 0;            // rows of ring_ in use
+  size_t ring_stride_ = 0;       // bytes
+  ScratchVector<uint8_t> ring_;  // (ring_rows_, window width, 3) u8
   std::vector<const uint8_t*> taps_;
   // If the vertical pass is first:
-  size_t wide_ = 0;                 // bytes of the part of a source row that is needed
-  int open_ = 0;                    // output rows that a source row may belong to
-  int summed_ = 0;                  // output rows whose sum is complete
-  std::vector<int32_t> sums_;       // (open_, wide_) fixed point
-  std::vector<uint8_t> wide_rows_;  // (kMaxRowGroup, wide_): complete sums that are not emitted yet
+  size_t wide_ = 0;              // bytes of the part of a source row that is needed
+  int open_ = 0;                 // output rows that a source row may belong to
+  int summed_ = 0;               // output rows whose sum is complete
+  ScratchVector<int32_t> sums_;  // (open_, wide_) fixed point
+  ScratchVector<uint8_t>
+      wide_rows_;  // (kMaxRowGroup, wide_): complete sums that are not emitted yet
 };
 
 // Returns true if the sizes are positive and the window is inside `resized`: begin() needs this.

@@ -5,6 +5,7 @@
 
 #include "decode/pillow_resize.h"
 #include "decode/pixel/colour.h"
+#include "decode/scratch_vector.h"
 #include "pipeline/annotation/picture_checks.h"
 #include "pipeline/augment.h"
 #include "pipeline/augment/program.h"
@@ -18,7 +19,7 @@ std::string sides_text(Size size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height);
 }
 
-MutableImageView view_of(std::vector<uint8_t>& pixels, Size size) {
+MutableImageView view_of(ScratchVector<uint8_t>& pixels, Size size) {
   if (pixels.size() < image_bytes(size)) pixels.resize(image_bytes(size));
   return {pixels.data(), size.width, size.height, ptrdiff_t{3} * size.width};
 }
@@ -68,6 +69,7 @@ void prefetch(std::span<const uint8_t> bytes) {
 struct Augmenter::Impl {
   Impl(const AugmentSpec& augment, const DecodeOptions& decode)
       : spec(augment),
+        decoding(decode),
         pixels(decode.pixels),
         decoder(decode),
         resize(decode.pixels),
@@ -272,21 +274,24 @@ struct Augmenter::Impl {
   }
 
   AugmentSpec spec;  // constant but for its output
+  const DecodeOptions decoding;
   const PixelPolicy pixels;
   ImageDecoder decoder;
   PillowResize resize;
   StepRunner runner;
-  const Annotations* carried = nullptr;   // what lies on the current row's picture, or null
-  Draws draws;                            // of the current row
-  DecodePlan plan;                        // of the current row
-  std::vector<Draws> view_draws;          // of the current row's views
-  std::vector<Size> shared_sizes;         // of the first of its pictures that has any
-  std::vector<uint8_t> unshifted_pixels;  // what the decoder made, before it is shifted
-  std::vector<uint8_t> rgb_pixels;        // what views share, or a planar image, interleaved
-  MutableImageView shared_image;          // the same as a view
-  const DecodedForm* form = nullptr;      // of what is kept, or null
-  std::vector<uint8_t> decoded_pixels;    // of what is kept
-  DecodedPicture decoded;                 // what is kept of the current row's file
+  const Annotations* carried = nullptr;     // what lies on the current row's picture, or null
+  int keypoints = 0;                        // of it
+  bool records = false;                     // places in files
+  Draws draws;                              // of the current row
+  DecodePlan plan;                          // of the current row
+  std::vector<Draws> view_draws;            // of the current row's views
+  std::vector<Size> shared_sizes;           // of the first of its pictures that has any
+  ScratchVector<uint8_t> unshifted_pixels;  // what the decoder made, before it is shifted
+  ScratchVector<uint8_t> rgb_pixels;        // what views share, or a planar image, interleaved
+  MutableImageView shared_image;            // the same as a view
+  const DecodedForm* form = nullptr;        // of what is kept, or null
+  ScratchVector<uint8_t> decoded_pixels;    // of what is kept
+  DecodedPicture decoded;                   // what is kept of the current row's file
   bool marked = false;
   Marks marks;
 };
@@ -417,6 +422,7 @@ DecodeStatus Augmenter::raw_picture(std::span<const uint8_t> bytes, bool planar,
 
 void Augmenter::carry(const Annotations* annotations, int keypoints) {
   impl_->carried = annotations;
+  impl_->keypoints = keypoints;
   impl_->draws.carry(annotations, keypoints);
 }
 Draws& Augmenter::draws() { return impl_->draws; }
@@ -438,7 +444,17 @@ bool Augmenter::decoded_row(const DecodedPicture& picture, uint64_t seed, int64_
       .ok();
 }
 
-void Augmenter::record_places() { impl_->decoder.record_places(); }
+void Augmenter::record_places() {
+  impl_->records = true;
+  impl_->decoder.record_places();
+}
+void Augmenter::free_scratch() {
+  const std::unique_ptr<Impl> used =
+      std::exchange(impl_, std::make_unique<Impl>(impl_->spec, impl_->decoding));
+  keep_marks(used->marked);
+  if (used->records) record_places();
+  if (used->carried) carry(used->carried, used->keypoints);
+}
 std::span<const uint8_t> Augmenter::recorded_index() const {
   return impl_->decoder.recorded_index();
 }

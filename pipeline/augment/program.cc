@@ -203,7 +203,7 @@ Box seen_part(std::span<const PixelStep> steps, Size size) {
 }
 
 MutableImageView StepRunner::memory(size_t which, Size size) {
-  std::vector<uint8_t>& pixels = images_[which];
+  ScratchVector<uint8_t>& pixels = images_[which];
   if (pixels.size() < image_bytes(size)) pixels.resize(image_bytes(size));
   return {pixels.data(), size.width, size.height, ptrdiff_t{3} * size.width};
 }

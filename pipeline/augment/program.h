@@ -9,6 +9,7 @@
 #include "decode/pillow_resize.h"
 #include "decode/pixel/scratch.h"
 #include "decode/pixel_ops.h"
+#include "decode/scratch_vector.h"
 #include "pipeline/augment/draws.h"
 
 namespace stoker {
@@ -58,15 +59,15 @@ class StepRunner {
   PillowResize resize_;
   const int64_t max_pixels_;
   PixelScratch scratch_;
-  std::vector<uint8_t> images_[2];  // in turn
+  ScratchVector<uint8_t> images_[2];  // in turn
   std::span<const PixelStep> steps_;
   size_t last_made_ = 0;  // the number of the last step that makes an image, plus 1
   size_t border_ = 0;     // that of a constant padding after it, for which out_ has room
   MutableImageView image_, out_;
   MutableImageView inner_;  // the part of out_ that last_made_ makes: all of it, or what is padded
   size_t next_ = 0;         // of images_
-  std::vector<uint8_t> kept_;  // the image that copies are blended with
-  std::vector<float> sum_;     // of the blended bytes
+  ScratchVector<uint8_t> kept_;  // the image that copies are blended with
+  ScratchVector<float> sum_;     // of the blended bytes
 };
 
 }  // namespace stoker

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "pipeline/cache/decoded_samples.h"
+#include "pipeline/files/file_buffer.h"
 #include "pipeline/files/sealed_pieces.h"
 
 namespace stoker {
@@ -94,7 +95,7 @@ class DiskSlots final : public DecodedSlots {
     const uint64_t seal = files_.seal(number, may_wait);
     if (seal == 0) return {};
     const auto bytes = static_cast<size_t>(place_bytes_);
-    if (buffer.size() < bytes) buffer.resize(bytes);
+    grow_file_buffer(buffer, bytes);
     const std::span out(buffer.data(), bytes);
     return files_.read(number, seal, number * place_bytes_, may_wait, out)
                ? std::span<const uint8_t>(out)

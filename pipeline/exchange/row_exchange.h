@@ -31,6 +31,8 @@ struct FillTicket {
   int32_t rows = 0;    // 0: the first ones that nobody has begun
   int32_t unit = -1;   // the unit of ReadAhead with the samples' bytes; -1: not read
   uint64_t claim = 0;  // by which others leave these rows to us; 0: none
+  // Their files are too large to be read ahead.
+  bool worker_reads = false;
 
   RowRange range() const { return {step, device, first_row, rows}; }
 };

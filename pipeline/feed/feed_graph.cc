@@ -140,6 +140,12 @@ int choose_rows_per_ticket(const RowFiller& filler, int rows, int64_t rows_under
   return static_cast<int>(std::max(chosen / together, int64_t{1}) * together);
 }
 
+int ticket_rows(const RowFiller& filler, const FeedGraphOptions& options, int rows, int64_t slabs) {
+  const int wanted = options.exchange ? options.exchange->rows_per_ticket() : 0;
+  if (wanted > 0) return wanted;
+  return choose_rows_per_ticket(filler, rows, rows * slabs, options.workers);
+}
+
 }  // namespace
 
 struct FeedGraph::Impl final : RowExchange::Feed {
@@ -175,14 +181,15 @@ struct FeedGraph::Impl final : RowExchange::Feed {
         exchange(options.exchange),
         depth(rings[0]->capacity()),
         rows(rings[0]->layout().shape().rows),
-        rows_per_ticket(choose_rows()),
+        rows_per_ticket(ticket_rows(filler, options, rows, depth * std::ssize(rings))),
         // Only our threads may execute tasks: the workers, and the thread that destroys the graph.
         arena(threads() + 1, threads() + 1) {
     for (size_t d = 0; d < rings.size(); ++d) filling.emplace_back(depth);
     if (options.io_threads > 0) {
       const size_t tickets = (rows + rows_per_ticket - 1) / rows_per_ticket;
-      read_ahead = std::make_unique<ReadAhead>(filler, options.workers, options.io_threads,
-                                               rows_per_ticket, tickets * depth * rings.size());
+      read_ahead =
+          std::make_unique<ReadAhead>(filler, options.workers, options.io_threads, rows_per_ticket,
+                                      tickets * depth * rings.size(), options.large_files);
     }
     arena.execute([this] { graph = std::make_unique<flow::graph>(); });
     fill_node = std::make_unique<flow::function_node<FillTicket>>(
@@ -217,12 +224,6 @@ struct FeedGraph::Impl final : RowExchange::Feed {
   }
 
   int threads() const { return options.workers + options.spare_workers; }
-
-  int choose_rows() const {
-    if (const int wanted = exchange ? exchange->rows_per_ticket() : 0; wanted > 0) return wanted;
-    const int64_t under_way = int64_t{rows} * depth * static_cast<int64_t>(rings.size());
-    return choose_rows_per_ticket(filler, rows, under_way, options.workers);
-  }
 
   Filling& filling_of(const FillTicket& ticket) {
     return filling[ticket.device][ticket.step % depth];
@@ -302,7 +303,11 @@ struct FeedGraph::Impl final : RowExchange::Feed {
         ticket.unit = -1;
       }
       try {
-        if (is_ours && ticket.unit >= 0) read_ahead->read(ticket, *filling_of(ticket).slab);
+        if (is_ours && ticket.unit >= 0 && !read_ahead->read(ticket, *filling_of(ticket).slab)) {
+          read_ahead->give_back(ticket.unit);
+          ticket.unit = -1;
+          ticket.worker_reads = true;
+        }
       } catch (...) {
         stop(std::current_exception());
       }
@@ -357,7 +362,7 @@ struct FeedGraph::Impl final : RowExchange::Feed {
     const BatchPosition position = filler.position(ticket.step, ticket.device);
     if (ticket.unit >= 0) {
       filler.fill(worker, slab, position, ticket.first_row, read_ahead->samples(ticket));
-    } else if (!read_ahead) {
+    } else if (!read_ahead || ticket.worker_reads) {
       filler.fill(worker, slab, position, ticket.first_row, ticket.rows);
     } else {
       const int done = filler.fill_cached(worker, slab, position, ticket.first_row, ticket.rows);
@@ -378,7 +383,7 @@ struct FeedGraph::Impl final : RowExchange::Feed {
       filler.fill(worker, made, position, 0, read_ahead->samples(ticket));
       return true;
     }
-    if (!read_ahead) {
+    if (!read_ahead || ticket.worker_reads) {
       filler.fill(worker, made, position, 0, ticket.rows);
       return true;
     }
@@ -413,14 +418,14 @@ FeedGraph::FeedGraph(RowFiller& filler, std::vector<PinnedRing*> rings,
 FeedGraph::~FeedGraph() = default;
 void FeedGraph::stop(std::exception_ptr error) noexcept { impl_->stop(std::move(error)); }
 void FeedGraph::limit_workers(int workers) noexcept { impl_->slots->limit(workers); }
-int64_t FeedGraph::file_bytes() const {
-  const int64_t index = impl_->filler.reader().seek_indexes().largest_index_bytes();
-  const int64_t of_workers = impl_->threads() * impl_->filler.worker_file_bytes();
-  if (!impl_->read_ahead) return of_workers;
-  const ReadAhead& ahead = *impl_->read_ahead;
-  const int64_t files = 1 + std::ssize(impl_->filler.source().pictures());
-  return of_workers +
-         ahead.units() * (files * int64_t{kKeptFileBytes} + ahead.rows_per_unit() * index);
+int64_t FeedGraph::file_bytes(const RowFiller& filler, const FeedGraphOptions& options, int rows,
+                              int64_t slabs) {
+  if (options.io_threads == 0) return 0;
+  const int64_t files = 1 + std::ssize(filler.source().pictures());
+  const int64_t indexes = ticket_rows(filler, options, rows, slabs) *
+                          filler.reader().seek_indexes().largest_index_bytes();
+  return ReadAhead::units_for(options.workers, options.io_threads) *
+         (files * int64_t{kKeptFileBytes} + indexes);
 }
 
 }  // namespace stoker

@@ -28,6 +28,7 @@ struct FeedGraphOptions {
   int io_threads = 0;     // 0: the workers read everything
   Step first_step = 0;
   Step end_step = 0;
+  MemoryBudget* large_files = nullptr;  // of those that are read ahead; null: no bound
   RowExchange* exchange = nullptr;  // by which others may fill rows, or null; outlives the graph
 };
 
@@ -44,7 +45,10 @@ class FeedGraph {
 
   void limit_workers(int workers) noexcept;  // see MeasureHooks
 
-  int64_t file_bytes() const;  // upper bound of the buffers for files
+  // Upper bound of the buffers for files that are read ahead, without MemoryShares::large_files.
+  // `rows` of a slab, `slabs` of all rings.
+  static int64_t file_bytes(const RowFiller& filler, const FeedGraphOptions& options, int rows,
+                            int64_t slabs);
 
  private:
   struct Impl;

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
+#include "pipeline/files/invalid_field.h"
 #include "pipeline/row/combined_row.h"
+#include "staging/group_memory.h"
 
 namespace stoker {
 namespace {
@@ -67,6 +70,14 @@ int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
   return bytes + 2 * output + decode_scratch_bound(decode, largest).streamed;
 }
 
+int64_t worker_usual_bytes(const Source& source, const AugmentSpec& augment,
+                           const DecodeOptions& decode) {
+  constexpr int64_t kDecoder = 900 << 10;
+  const int64_t most = worker_scratch_bytes(source, augment, decode);
+  if (source.encoding() != SampleEncoding::image_file) return most;
+  return std::min(most, kDecoder + 2 * pixel_bytes(largest_row(augment)));
+}
+
 int64_t worker_frame_bytes(const Source& source, const AugmentSpec& augment,
                            const DecodeOptions& decode) {
   const auto is_file = [](const PictureInfo& picture) {
@@ -81,6 +92,37 @@ int64_t worker_frame_bytes(const Source& source, const AugmentSpec& augment,
   // A label image is decoded whole.
   const int64_t labels = annotations.label_image ? annotations.label_bytes * decode.max_pixels : 0;
   return bound.whole_frame - bound.streamed + labels;
+}
+
+int64_t default_memory() {
+  constexpr int64_t kIfUnknown = int64_t{4} << 30;
+  const int64_t free = free_memory();
+  return free < 0 ? kIfUnknown : free / 4 * 3;
+}
+
+MemoryShares share_memory(const FeedOptions& options, int64_t needed, int64_t own, int64_t workers,
+                          bool reads_ahead) {
+  constexpr int64_t kMiB = 1 << 20;
+  constexpr int64_t kLeastOwn = 8 * kMiB, kLeastPictures = 32 * kMiB, kFilesShare = 8;
+  const int64_t least_own = std::min(own, kLeastOwn);
+  const int64_t least = needed + workers * least_own + kLeastPictures;
+  MemoryShares shares{.limit = options.memory > 0 ? options.memory : default_memory()};
+  if (options.memory > 0 && options.memory < least) {
+    throw InvalidField(
+        "FeedOptions", "memory",
+        " is " + std::to_string(options.memory / kMiB) + " MiB, must be at least " +
+            std::to_string(least / kMiB + 1) + ": slabs, slots, caches and buffers have " +
+            std::to_string(needed / kMiB) + " MiB, each of " + std::to_string(workers) +
+            " workers " + std::to_string(least_own / kMiB) + " MiB, large pictures " +
+            std::to_string(kLeastPictures / kMiB) + " MiB; fewer rows, slabs or workers need less");
+  }
+  shares.limit = std::max(shares.limit, least);
+  const int64_t rest = shares.limit - needed;
+  shares.own = std::clamp((rest - kLeastPictures) / 2 / workers, least_own, own);
+  const int64_t left = rest - workers * shares.own;
+  shares.large_files = reads_ahead ? left / kFilesShare : 0;
+  shares.pictures = left - shares.large_files;
+  return shares;
 }
 
 }  // namespace stoker

@@ -7,15 +7,14 @@ namespace stoker {
 
 // When a thread is woken, every worker has a unit to work on, and the next one is read.
 ReadAhead::ReadAhead(RowFiller& filler, int workers, int io_threads, int rows_per_unit,
-                     size_t tickets)
+                     size_t tickets, MemoryBudget* large_files)
     : filler_(filler),
       kept_bytes_(kKeptFileBytes / rows_per_unit),
       worth_waking_(workers + 1),
-      units_(3 * workers + io_threads),
       queue_(tickets) {
-  for (Unit& unit : units_) {
-    unit.buffers.resize(rows_per_unit);
-    unit.samples.resize(rows_per_unit);
+  const int64_t files = 1 + std::ssize(filler.source().pictures());
+  for (int unit = 0; unit < units_for(workers, io_threads); ++unit) {
+    units_.emplace_back(rows_per_unit, large_files, files * int64_t{kKeptFileBytes});
   }
   for (int unit = units() - 1; unit >= 0; --unit) free_units_.push_back(unit);
 }
@@ -58,14 +57,26 @@ bool ReadAhead::next(FillTicket& ticket) {
   return true;
 }
 
-void ReadAhead::read(const FillTicket& ticket, Slab& slab) {
+bool ReadAhead::read(const FillTicket& ticket, Slab& slab) {
   const BatchPosition position = filler_.position(ticket.step, ticket.device);
   filler_.plan(slab, position, ticket.first_row, ticket.rows);
   Unit& unit = units_[ticket.unit];
-  for (int i = 0; i < ticket.rows && !abandoned_; ++i) {
-    unit.buffers[i].trim(kept_bytes_);
-    filler_.reader().read(slab, position, ticket.first_row + i, unit.buffers[i], unit.samples[i]);
+  try {
+    const LeaseScope scope(unit.lease);
+    for (int i = 0; i < ticket.rows && !abandoned_; ++i) {
+      filler_.reader().read(slab, position, ticket.first_row + i, unit.buffers[i], unit.samples[i]);
+    }
+    return true;
+  } catch (const OverBudget&) {
+    trim(unit, 0);
+    return false;
   }
+}
+
+void ReadAhead::trim(Unit& unit, size_t kept_bytes) {
+  const LeaseScope scope(unit.lease);
+  for (SampleBuffer& buffer : unit.buffers) buffer.trim(kept_bytes);
+  unit.lease.give_back();
 }
 
 std::span<const SampleBytes> ReadAhead::samples(const FillTicket& ticket) const {
@@ -73,6 +84,7 @@ std::span<const SampleBytes> ReadAhead::samples(const FillTicket& ticket) const 
 }
 
 void ReadAhead::give_back(int unit) {
+  trim(units_[unit], kept_bytes_);
   bool enough = false;
   {
     MutexLock lock(mutex_);

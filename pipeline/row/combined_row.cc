@@ -381,7 +381,7 @@ DecodeStatus CombinedRow::overlay(Augmenter& augmenter, Picture& picture, Box se
   const MutableImageView own = view_of_part(canvas, seen);
   DecodeStatus status = make_picture(augmenter, *picture.parts[0], seen, own);
   if (!status.ok() || picture.parts.size() == 1) return status;
-  std::vector<uint8_t>& pixels = levels_[picture.plan.level].partner;
+  ScratchVector<uint8_t>& pixels = levels_[picture.plan.level].partner;
   pixels.resize(std::max(pixels.size(), image_bytes({seen.width, seen.height})));
   const MutableImageView partner{pixels.data(), seen.width, seen.height, ptrdiff_t{3} * seen.width};
   status = make_picture(augmenter, *picture.parts[1], seen, partner);

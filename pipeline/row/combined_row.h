@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "decode/scratch_vector.h"
 #include "pipeline/annotation/merged_annotations.h"
 #include "pipeline/augment.h"
 #include "pipeline/augment/program.h"
@@ -77,7 +78,7 @@ class CombinedRow {
         : stages(level), runner(decode.pixels, decode.max_pixels) {}
     StageLevel stages;
     StepRunner runner;
-    std::vector<uint8_t> partner;  // pixels that lie over others
+    ScratchVector<uint8_t> partner;  // pixels that lie over others
   };
 
   Picture& row() const { return *pictures_[count_ - 1]; }

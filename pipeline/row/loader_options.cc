@@ -41,6 +41,8 @@ void check_options(const LoaderOptions& options, int64_t devices) {
       " is " + std::to_string(options.parts) + ", must be 1 if other processes fill rows");
   require_option(!options.remote_rows || !options.feed.cache, "cache",
                  " keeps decoded pictures, and there are none of rows that other processes fill");
+  require_option(options.feed.memory >= 0, "memory",
+                 " is " + std::to_string(options.feed.memory) + " bytes, must not be negative");
   require_range("io_threads", options.feed.io_threads, 0, kMaxThreads);
   require_range("world", options.world, 1, 1 << 20);
   require_option(options.rank >= 0 && options.rank < options.world, "rank",

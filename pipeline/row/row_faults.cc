@@ -36,11 +36,17 @@ void RowFaults::substitute(RowWorker& worker, int64_t epoch, SampleId id, RowNot
   for (uint32_t attempt = 0; attempt < kSubstituteTries; ++attempt) {
     const SampleId other = key.below(kSubstituteDraw + attempt, source_.size());
     if (other == id) continue;
-    SampleBytes sample;
-    sample.status = source_.read(other, buffer.file, sample.bytes);
-    read_pictures(source_, other, MayWait::yes, buffer, sample);
-    if (!sample.status.ok) continue;
-    if (!maker_.make(worker, sample, epoch, other, note).ok()) continue;
+    try {
+      SampleBytes sample;
+      sample.status = source_.read(other, buffer.file, sample.bytes);
+      read_pictures(source_, other, MayWait::yes, buffer, sample);
+      if (!sample.status.ok) continue;
+      if (!maker_.make(worker, sample, epoch, other, note).ok()) continue;
+    } catch (const OverBudget& over) {
+      if (over.needed() <= worker.lease.most()) throw;  // there will be room
+      worker.free_scratch();
+      continue;
+    }
     note.pixels_of = other;
     return;
   }

@@ -12,13 +12,23 @@ namespace {
 // A sample that is read again, because its part did not do.
 struct WholeSample {
   SampleBytes bytes;
-  std::vector<uint8_t> buffer;
+  SampleBuffer buffer;
 };
+
+DecodeStatus too_large(const MemoryLease& lease, int64_t needed) {
+  constexpr int64_t kMiB = 1 << 20;
+  return {DecodeCode::too_large, -1,
+          "more than " + std::to_string(needed / kMiB) +
+              " MiB of memory are needed for it, and the feed's has at most " +
+              std::to_string(lease.most() / kMiB) + " MiB for one picture"};
+}
 
 }  // namespace
 
-RowWorker::RowWorker(const RowFiller& filler)
-    : augmenter(filler.worker_augment(), filler.decode()) {
+RowWorker::RowWorker(const RowFiller& of)
+    : filler(of),
+      lease(filler.memory().budget, filler.memory().own),
+      augmenter(filler.worker_augment(), filler.decode()) {
   augmenter.keep_marks(filler.tracer() != nullptr);
   if (filler.annotations().any()) {
     augmenter.carry(&annotated.annotations, filler.annotations().keypoints());
@@ -29,6 +39,24 @@ RowWorker::RowWorker(const RowFiller& filler)
   } else if (filler.reader().seek_indexes().records()) {
     augmenter.record_places();
   }
+}
+
+const DecodeStatus* RowWorker::refusal() const {
+  const auto found = std::ranges::find(refused, at, &Refused::id);
+  return found == refused.end() ? nullptr : &found->status;
+}
+
+void RowWorker::free_scratch() {
+  const LeaseScope scope(lease);
+  augmenter.free_scratch();
+  if (combined) {
+    combined.reset();
+    combined = std::make_unique<CombinedRow>(filler.source(), filler.worker_augment(),
+                                             filler.decode(), filler.annotations().options());
+  }
+  annotated.labels = {};
+  file.trim(0);
+  next_file.trim(0);
 }
 
 RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
@@ -117,8 +145,41 @@ std::array<SampleId, kMaxPictures - 1> RowFiller::partners(const EpochKey& epoch
   return draw_partners(augment_.stages, sampler_.order(), epoch, place);
 }
 
+template <typename Make>
+void RowFiller::within_memory(RowWorker& worker, const Make& make) const {
+  MemoryLease& lease = worker.lease;
+  worker.refused.clear();
+  for (int64_t had = 0;;) {
+    try {
+      const LeaseScope scope(lease);
+      make();
+      break;
+    } catch (const OverBudget& over) {
+      worker.free_scratch();
+      if (had == lease.most()) {
+        worker.refused.push_back({worker.at, too_large(lease, over.needed())});
+        continue;
+      }
+      // Who needs more each time shall not make the picture many times.
+      had = std::min(lease.most(), std::max(over.needed(), 2 * had));
+      if (!lease.wait_for(had)) throw;
+    }
+  }
+  if (lease.is_over_own()) worker.free_scratch();
+  lease.give_back();
+}
+
 void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPosition& position, int first,
                      std::span<const SampleBytes> samples) {
+  for (size_t i = 0; i < samples.size(); ++i) {
+    within_memory(worker, [&] {
+      fill_rows(worker, slab, position, first + static_cast<int>(i), samples.subspan(i, 1));
+    });
+  }
+}
+
+void RowFiller::fill_rows(RowWorker& worker, Slab& slab, const BatchPosition& position, int first,
+                          std::span<const SampleBytes> samples) {
   const int64_t start = steady_now_ns();
   for (size_t i = 0; i < samples.size(); ++i) {
     fill_row(worker, slab, position, first + static_cast<int>(i), samples[i], {});
@@ -134,11 +195,14 @@ void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPosition& positio
     fill_raw(worker, slab, position, first, count);
     return;
   }
-  SampleBytes sample;
   for (int row = first; row < first + count; ++row) {
-    worker.file.trim(kKeptFileBytes);
-    reader_.read(slab, position, row, worker.file, sample);
-    fill(worker, slab, position, row, {&sample, 1});
+    within_memory(worker, [&] {
+      SampleBytes sample;
+      worker.at = slab.ids[row];
+      worker.file.trim(kKeptFileBytes);
+      if (!worker.refusal()) reader_.read(slab, position, row, worker.file, sample);
+      fill_rows(worker, slab, position, row, {&sample, 1});
+    });
   }
 }
 
@@ -148,12 +212,20 @@ int RowFiller::fill_cached(RowWorker& worker, Slab& slab, const BatchPosition& p
   const int together = rows_together();
   SampleBytes samples[2];
   SampleBuffer* const buffers[2] = {&worker.file, &worker.next_file};
+  bool is_cached = true;
   for (int i = 0; i < count; i += together) {
-    for (int j = 0; j < together; ++j) {
-      buffers[j]->trim(kKeptFileBytes);
-      if (!reader_.read_cached(slab, position, first + i + j, *buffers[j], samples[j])) return i;
-    }
-    fill(worker, slab, position, first + i, {samples, static_cast<size_t>(together)});
+    within_memory(worker, [&] {
+      for (int j = 0; j < together && is_cached; ++j) {
+        worker.at = slab.ids[first + i + j];
+        buffers[j]->trim(kKeptFileBytes);
+        samples[j] = {};
+        is_cached = worker.refusal() ||
+                    reader_.read_cached(slab, position, first + i + j, *buffers[j], samples[j]);
+      }
+      if (!is_cached) return;
+      fill_rows(worker, slab, position, first + i, {samples, static_cast<size_t>(together)});
+    });
+    if (!is_cached) return i;
   }
   return count;
 }
@@ -179,7 +251,7 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPosition& pos
   for (int row = first; row < first + count; ++row) {
     std::span<const uint8_t> next;
     if (row + 1 < first + count) next = read_ahead(row + 1);
-    fill_row(worker, slab, position, row, samples[row % 2], next);
+    within_memory(worker, [&] { fill_row(worker, slab, position, row, samples[row % 2], next); });
   }
   decode_stats_.add_service(steady_now_ns() - start);
   decode_stats_.add_items(count);
@@ -196,26 +268,28 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
   writer.begin(worker, slab, row);
   RowNote& note = note_of(slab, row);  // planned: it has the repeat index
   note.pixels_of = id;
+  worker.at = id;
+  const DecodeStatus* refusal = worker.refusal();
   DecodedRows& cache = reader_.decoded_rows();
   const bool is_kept = given.stamp_to_keep.is_known();
   if (is_kept) worker.augmenter.keep_decoded(cache.form());
-  const bool is_part = given.status.ok && (given.is_decoded() || given.is_in_pieces());
+  const bool is_part = !refusal && given.status.ok && (given.is_decoded() || given.is_in_pieces());
   const bool is_made = is_part && maker.make_of_part(worker, given, position.epoch, id, note);
   std::optional<WholeSample> whole;  // a raw row should not pay for it
   if (is_part && !is_made) {
     whole.emplace().bytes.seek_index = given.seek_index;
-    whole->bytes.status = source_.read(id, whole->buffer, whole->bytes.bytes);
+    whole->bytes.status = source_.read(id, whole->buffer.file, whole->bytes.bytes);
     whole->bytes.pictures = given.pictures;
   }
   const SampleBytes& sample = whole ? whole->bytes : given;
   const ReadStatus& read = sample.status;
   source_.read_targets(id, read.ok ? sample.bytes : std::span<const uint8_t>{}, worker.targets);
   slab.labels[row] = worker.targets.label;
-  DecodeStatus decoded = read.ok ? write_varying(worker, slab, position, row, id) : DecodeStatus{};
+  DecodeStatus decoded = refusal ? *refusal : DecodeStatus{};
+  if (!refusal && read.ok) decoded = write_varying(worker, slab, position, row, id);
   if (read.ok && !is_made && decoded.ok()) {
     decoded = maker.make(worker, sample, position.epoch, id, note, next);
   }
-  cache.count(is_made && given.is_decoded());
   if (is_kept) {
     if (decoded.ok()) cache.keep(id, given.stamp_to_keep, worker.augmenter.decoded());
     worker.augmenter.keep_decoded(nullptr);
@@ -229,6 +303,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
     faults.substitute(worker, position.epoch, id, note);
     varying_.write_nothing(slab, row);
   }
+  cache.count(is_made && given.is_decoded());
   note.counts = slab.weights[row] > 0;
   if (maker.has_edits()) maker.note_erasing(worker, slab, position.epoch, row);
   if (rows_together() == 1) {
@@ -271,6 +346,13 @@ void RowFiller::trace_row(const RowWorker& worker, const BatchPosition& position
   span.end_ns = end_ns;
   span.cpu_ns = end_cpu_ns - marks.decoded_cpu_ns;
   tracer_->add(span);
+}
+
+bool RowFiller::reads_files() const {
+  return encoding_ == SampleEncoding::image_file ||
+         std::ranges::any_of(source_.pictures(), [](const PictureInfo& picture) {
+           return picture.encoding == SampleEncoding::image_file;
+         });
 }
 
 int64_t RowFiller::worker_file_bytes() const {

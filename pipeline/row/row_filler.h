@@ -35,6 +35,13 @@
 
 namespace stoker {
 
+// The memory of each RowWorker: its own, and what all may have in addition, one after the other.
+// Without a budget it is not bound.
+struct WorkerMemory {
+  MemoryBudget* budget = nullptr;  // outlives the workers
+  int64_t own = 0;
+};
+
 class RowFiller {
  public:
   // source and quarantine must outlive the filler. `edits`: what the devices do; if there are any,
@@ -49,6 +56,9 @@ class RowFiller {
   const AugmentSpec& augment() const { return augment_; }
   const AugmentSpec& worker_augment() const { return worker_augment_; }  // what RowWorkers do of it
   const DecodeOptions& decode() const { return decode_; }
+  // Before there are workers.
+  void use_memory(const WorkerMemory& memory) { memory_ = memory; }
+  const WorkerMemory& memory() const { return memory_; }
   Tracer* tracer() const { return tracer_; }  // or null
   SampleReader& reader() { return reader_; }
   const SampleReader& reader() const { return reader_; }
@@ -78,6 +88,8 @@ class RowFiller {
   // becomes row first + i. `bad`: the bad samples among them.
   void take(Slab& slab, const BatchPosition& position, int first, int count, const Slab& made,
             const std::vector<BadSample>& bad);
+  // Whether pictures come as files: their own or further ones.
+  bool reads_files() const;
   int rows_together() const { return rows_[0]->writer.rows_together(); }  // rows are a multiple
   int64_t worker_file_bytes() const;  // upper bound of the buffers of a worker that reads files
   // Fills the header. Call it after the last row and before the commit.
@@ -99,7 +111,14 @@ class RowFiller {
   const Rows& rows_at(const BatchPosition& position) const {
     return *rows_[static_cast<size_t>(position.shape)];
   }
+  // Calls `make`, which reads or makes rows, within the memory of the worker: again from the
+  // beginning after it had to wait for more, and with RowWorker::refused where all that there is
+  // does not do. Throws OverBudget if the feed ends while it waits.
+  template <typename Make>
+  void within_memory(RowWorker& worker, const Make& make) const;
   void fill_raw(RowWorker& worker, Slab& slab, const BatchPosition& position, int first, int count);
+  void fill_rows(RowWorker& worker, Slab& slab, const BatchPosition& position, int first,
+                 std::span<const SampleBytes> samples);
   // `next`: the bytes of the row that will be filled after this one, if they are in memory.
   void fill_row(RowWorker& worker, Slab& slab, const BatchPosition& position, int row,
                 const SampleBytes& given, std::span<const uint8_t> next);
@@ -120,6 +139,7 @@ class RowFiller {
   const SampleEncoding encoding_;
   const Sampler sampler_;
   Quarantine& quarantine_;
+  WorkerMemory memory_;
   SampleReader reader_;
   const VaryingColumns varying_;
   std::vector<std::unique_ptr<const Rows>> rows_;  // one for each shape of steps; constant

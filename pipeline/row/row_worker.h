@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "decode/memory_budget.h"
 #include "pipeline/augment.h"
 #include "pipeline/loader_types.h"
 #include "pipeline/row/annotation_columns.h"
@@ -24,6 +25,18 @@ class RowFiller;
 // Reused, with its scratch.
 struct RowWorker {
   explicit RowWorker(const RowFiller& filler);
+  // Frees what has grown with the pictures so far.
+  void free_scratch();
+  const DecodeStatus* refusal() const;  // of the sample that it is at, or null
+
+  const RowFiller& filler;
+  MemoryLease lease;  // of the scratch, and of the buffers for files
+  SampleId at = -1;   // the sample that is read or made
+  struct Refused {
+    SampleId id;
+    DecodeStatus status;
+  };
+  std::vector<Refused> refused;  // those at hand that need more memory than there is
   Augmenter augmenter;
   std::unique_ptr<CombinedRow> combined;  // null: rows are of one sample each
   SampleBuffer file;                      // the bytes of the current sample

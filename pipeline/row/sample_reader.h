@@ -11,6 +11,7 @@
 #include "decode/file_pieces.h"
 #include "pipeline/augment.h"
 #include "pipeline/cache/decoded_rows.h"
+#include "pipeline/files/file_buffer.h"
 #include "pipeline/loader_types.h"
 #include "pipeline/seek_index/indexes.h"
 #include "pipeline/source.h"
@@ -36,11 +37,18 @@ struct SampleBuffer {
   Draws draws;                         // of needed_box()
   Annotations annotations;             // for draws that depend on them
 
+  SampleBuffer() = default;
+  SampleBuffer(SampleBuffer&&) = default;
+  SampleBuffer& operator=(SampleBuffer&&) = delete;
+  ~SampleBuffer() { trim(0); }
+
   // Frees the buffer if the last file was larger than `kept_bytes`.
   void trim(size_t kept_bytes) {
-    if (file.capacity() > kept_bytes) file = {};
+    if (file.capacity() > kept_bytes) free_file_buffer(file);
     for (PictureBytes& picture : pictures) {
-      if (picture.file.capacity() > kept_bytes) picture = {};
+      if (picture.file.capacity() <= kept_bytes) continue;
+      free_file_buffer(picture.file);
+      picture.bytes = {};
     }
   }
 };

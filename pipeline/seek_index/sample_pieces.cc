@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include "pipeline/files/file_buffer.h"
+
 namespace stoker {
 
 bool SamplePieces::open(const StoredIndex& stored, ExifPolicy exif) {
@@ -12,7 +14,7 @@ bool SamplePieces::open(const StoredIndex& stored, ExifPolicy exif) {
 
 bool SamplePieces::read(const Source& source, SampleId id, MayWait may_wait,
                         std::vector<uint8_t>& buffer, FilePieces& pieces) const {
-  if (buffer.size() < bytes_.size()) buffer.resize(bytes_.size());
+  grow_file_buffer(buffer, bytes_.size());
   const std::span<uint8_t> head(buffer.data(), bytes_.head.size());
   const bool is_one = bytes_.body == bytes_.head;
   const std::span<uint8_t> body =

@@ -38,7 +38,7 @@ class HeaderReader {
     std::span<const uint8_t> bytes;
     ImageInfo info;
     const bool is_read = source_.read(id, buffer_, bytes).ok && decoder_.info(bytes, info).ok();
-    if (buffer_.capacity() > kKeptBytes) buffer_ = {};
+    if (buffer_.capacity() > kKeptBytes) std::vector<uint8_t>().swap(buffer_);
     return is_read ? info.size : Size{};
   }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "pipeline/files/file_buffer.h"
 #include "pipeline/source/file_stamp.h"
 
 #if __has_include(<linux/openat2.h>)
@@ -50,7 +51,7 @@ ReadStatus read_sample_file(int descriptor, std::vector<uint8_t>& buffer,
                        std::to_string(kMaxSampleBytes)};
   }
   const auto size = static_cast<size_t>(status.st_size);
-  if (buffer.size() < size) buffer.resize(size);  // never shrinks: growing again would clear it
+  grow_file_buffer(buffer, size);  // never shrinks: growing again would clear it
   const int64_t count = read_piece(descriptor, 0, {buffer.data(), size});
   if (count < 0) return system_failure("read");
   // A file that was cut short since the stat has fewer bytes; the decoder checks what is there.
@@ -66,7 +67,7 @@ bool read_sample_file_cached(int descriptor, std::vector<uint8_t>& buffer,
     return false;
   }
   const auto size = static_cast<size_t>(status.st_size);
-  if (buffer.size() < size) buffer.resize(size);
+  grow_file_buffer(buffer, size);
   if (!read_piece_cached(descriptor, 0, {buffer.data(), size})) return false;
   bytes = {buffer.data(), size};
   return true;

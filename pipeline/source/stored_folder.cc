@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "pipeline/files/file_buffer.h"
 #include "pipeline/files/parallel.h"
 #include "pipeline/source/blob/object_states.h"
 #include "pipeline/source/blob/sample_window.h"
@@ -66,7 +67,7 @@ class StoredFolder final : public IndexedFolder {
   bool read(SampleId id, MayWait may_wait, std::vector<uint8_t>& buffer,
             std::span<const uint8_t>& bytes) const {
     return window_.read(id, may_wait, [&](std::span<const uint8_t> stored) {
-      if (buffer.size() < stored.size()) buffer.resize(stored.size());
+      grow_file_buffer(buffer, stored.size());
       std::ranges::copy(stored, buffer.begin());
       bytes = {buffer.data(), stored.size()};
       return true;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "pipeline/files/file_buffer.h"
 #include "pipeline/random/random_key.h"
 
 namespace stoker {
@@ -36,7 +37,7 @@ class SyntheticSource final : public Source {
   std::string name(SampleId id) const override { return "synthetic:" + std::to_string(id); }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
-    if (buffer.size() < image_bytes()) buffer.resize(image_bytes());
+    grow_file_buffer(buffer, image_bytes());
     const uint64_t bits = RandomKey(seed_, 1, id).bits(0);
     const size_t count = image_bytes();
     const uint8_t* __restrict pattern = patterns_.data() + static_cast<size_t>(label(id)) * count;

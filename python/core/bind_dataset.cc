@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "pipeline/files/file_buffer.h"
 #include "python/core/array.h"
 #include "python/core/bind.h"
 #include "python/core/python_lock.h"
@@ -47,7 +48,7 @@ void append_part(nb::handle part, std::vector<uint8_t>& buffer, size_t& size) {
   if (PyObject_GetBuffer(part.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
   const auto bytes = static_cast<size_t>(view.len);
   const auto* const from = static_cast<const uint8_t*>(view.buf);
-  if (buffer.size() < size + bytes) buffer.resize(size + bytes);
+  extend_file_buffer(buffer, size + bytes);
   std::copy_n(from, bytes, buffer.data() + size);
   size += bytes;
   PyBuffer_Release(&view);

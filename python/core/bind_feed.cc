@@ -207,6 +207,9 @@ nb::dict memory_of(const Feed& feed) {
   dict["cache_bytes"] = plan.cache_bytes;
   dict["frame_bytes"] = plan.frame_bytes;
   dict["total_bytes"] = plan.total_bytes();
+  dict["expected_bytes"] = plan.expected_bytes;
+  dict["most_bytes"] = plan.most_bytes();
+  dict["limit_bytes"] = plan.limit_bytes;
   return dict;
 }
 

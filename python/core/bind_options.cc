@@ -144,6 +144,7 @@ void bind_options(nb::module_& module) {
            nb::arg("folder"), nb::arg("bytes"));
   nb::class_<FeedOptions>(module, "FeedOptions")
       .def(nb::init<>())
+      .def_rw("memory", &FeedOptions::memory)
       .def_rw("workers", &FeedOptions::workers)
       .def_rw("io_threads", &FeedOptions::io_threads)
       .def_rw("decode", &FeedOptions::decode)

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "pipeline/files/digest.h"
+#include "pipeline/files/file_buffer.h"
 #include "pipeline/files/printable_name.h"
 #include "pipeline/source/annotated/picture_code.h"
 #include "pipeline/source/sample_file.h"
@@ -210,7 +211,7 @@ class DatasetSource final : public Source {
   static void put_in_front(std::span<const uint8_t> values, std::vector<uint8_t>& buffer,
                            std::span<const uint8_t>& bytes) {
     const size_t size = bytes.size();
-    if (buffer.size() < values.size() + size) buffer.resize(values.size() + size);
+    extend_file_buffer(buffer, values.size() + size);
     std::memmove(buffer.data() + values.size(), buffer.data(), size);
     std::memcpy(buffer.data(), values.data(), values.size());
     bytes = std::span(buffer).subspan(values.size(), size);

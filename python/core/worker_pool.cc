@@ -18,6 +18,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "pipeline/files/file_buffer.h"
 #include "python/core/read_stop.h"
 #include "staging/mutex.h"
 
@@ -86,7 +87,7 @@ std::span<const uint8_t> bytes_of(const std::string& text) {
 }
 
 DatasetAnswer bad_answer(const std::string& message, std::vector<uint8_t>& buffer) {
-  if (buffer.size() < message.size()) buffer.resize(message.size());
+  extend_file_buffer(buffer, message.size());
   std::copy(message.begin(), message.end(), buffer.begin());
   return {AnswerKind::bad, kNoLabel, message.size()};
 }
@@ -291,7 +292,7 @@ void WorkerProcess::receive_payload(const Header& header, std::vector<uint8_t>& 
   }
   const auto size = static_cast<size_t>(header.size);
   try {
-    if (buffer.size() < size) buffer.resize(size);
+    extend_file_buffer(buffer, size);
   } catch (...) {
     kill_now();
     throw;

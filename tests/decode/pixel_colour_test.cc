@@ -311,7 +311,7 @@ TEST(PixelScratch, GrowsAndSaysItsSize) {
   PixelScratch scratch;
   EXPECT_EQ(scratch.bytes(), 0);
   const auto* first = scratch.grow<float>(100);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % PixelScratch::kAlignment, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
   EXPECT_EQ(scratch.bytes(), 400);
   EXPECT_EQ(scratch.grow<uint8_t>(7), reinterpret_cast<const uint8_t*>(first));
   EXPECT_EQ(scratch.bytes(), 400);

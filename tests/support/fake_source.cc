@@ -1,6 +1,9 @@
 #include "tests/support/fake_source.h"
 
+#include <algorithm>
 #include <thread>
+
+#include "pipeline/files/file_buffer.h"
 
 namespace stoker {
 
@@ -46,9 +49,12 @@ ReadStatus FakeSource::give(SampleId id, std::vector<uint8_t>& buffer,
   if (failure != failures_.end()) return {false, failure->second};
   const auto replaced = replaced_.find(id);
   // Goes through the buffer, as with files, so that a caller that keeps `bytes` too long fails.
-  buffer = replaced != replaced_.end() ? replaced->second
-                                       : files_[static_cast<size_t>(id) % files_.size()];
-  bytes = buffer;
+  const std::vector<uint8_t>& file = replaced != replaced_.end()
+                                         ? replaced->second
+                                         : files_[static_cast<size_t>(id) % files_.size()];
+  grow_file_buffer(buffer, file.size());
+  std::ranges::copy(file, buffer.begin());
+  bytes = std::span(buffer).first(file.size());
   return {};
 }
 

@@ -57,7 +57,8 @@ VaryingOptions DataOptions::varying() const {
 
 FeedOptions DataOptions::feed() const {
   const std::optional<DecodedCacheOptions> kept = store.decoded();
-  return {.workers = workers,
+  return {.memory = memory,
+          .workers = workers,
           .io_threads = io_threads,
           .decode = decode(),
           .seek_index = seek_index,
@@ -177,6 +178,13 @@ void add_feed_options(CLI::App& app, DataOptions& options) {
   app.add_option("--workers", options.workers,
                  "Threads that decode. -1 takes one per core; with 0 the consumer decodes itself")
       ->check(CLI::Range(-1, 1024));
+  app.add_option("--memory", options.memory,
+                 "Memory that the feed takes at most, as 2G or 512M: slabs, scratch, pictures on "
+                 "the way, files read ahead, a store's window, a cache in memory. A picture that "
+                 "needs more waits for others; one that can never have so much is a bad sample "
+                 "(default: three quarters of what is free here)")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("");
   app.add_option("--io-threads", options.io_threads,
                  "Threads that read the files that are not in memory")
       ->check(CLI::Range(1, 1024));

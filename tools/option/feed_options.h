@@ -30,6 +30,7 @@ struct DataOptions {
   std::string exif = "ignore";
   std::string pixels = "exact";
   int workers = -1;
+  int64_t memory = 0;
   int io_threads = FeedOptions{}.io_threads;
   double max_bad = FeedOptions{}.max_bad;
   std::string on_bad = "substitute";
@@ -55,7 +56,7 @@ void add_objects_options(CLI::App& app, DataOptions& options);
 void add_learned_target_option(CLI::App& app, DataOptions& options);
 void add_split_option(CLI::App& app, DataOptions& options);
 void add_decode_options(CLI::App& app, DataOptions& options);  // --exif --pixels --max-pixels
-void add_feed_options(CLI::App& app, DataOptions& options);  // --workers --io-threads --max-bad ...
+void add_feed_options(CLI::App& app, DataOptions& options);  // --memory --workers --io-threads ...
 // After parsing: throws if an option of add_feed_options() would be ignored, or one of a store,
 // because none of the data at `paths` are in one.
 void check_feed_options(const CLI::App& app, const DataOptions& options,

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "pipeline/files/file_buffer.h"
 #include "pipeline/source/blob/blob_files.h"
 #include "pipeline/source/blob/blob_location.h"
 #include "pipeline/source/blob/indexed_source.h"
@@ -50,8 +51,7 @@ ReadStatus LocalBlobSource::read(SampleId id, std::vector<uint8_t>& buffer,
   }
   const Extent extent = extent_of(found);
   if (!extent.ok) return damaged();
-  if (buffer.size() < extent.stored + extent.unpacked)
-    buffer.resize(extent.stored + extent.unpacked);
+  grow_file_buffer(buffer, extent.stored + extent.unpacked);
   const std::span stored(buffer.data(), extent.stored);
   const ReadStatus status = files_.read(found.segment->blob, found.entry.offset(), stored);
   return status.ok ? finish(found.entry, extent, buffer, bytes) : status;
@@ -67,8 +67,7 @@ bool LocalBlobSource::read_cached(SampleId id, std::vector<uint8_t>& buffer,
   }
   const Extent extent = extent_of(found);
   if (!extent.ok) return false;
-  if (buffer.size() < extent.stored + extent.unpacked)
-    buffer.resize(extent.stored + extent.unpacked);
+  grow_file_buffer(buffer, extent.stored + extent.unpacked);
   const std::span stored(buffer.data(), extent.stored);
   return files_.read_cached(found.segment->blob, found.entry.offset(), stored) &&
          finish(found.entry, extent, buffer, bytes).ok;

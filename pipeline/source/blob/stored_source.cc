@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pipeline/files/file_buffer.h"
 #include "pipeline/source/blob/stored_location.h"
 
 namespace stoker {
@@ -66,7 +67,7 @@ bool StoredSource::read(SampleId id, MayWait may_wait, std::vector<uint8_t>& buf
   const Extent extent = is_file ? Extent{true} : extent_of(found);
   return extent.ok && window_.read(id, may_wait, [&](std::span<const uint8_t> stored) {
     const size_t room = stored.size() + extent.unpacked;
-    if (buffer.size() < room) buffer.resize(room);
+    grow_file_buffer(buffer, room);
     std::ranges::copy(stored, buffer.begin());
     bytes = {buffer.data(), stored.size()};
     if (!is_file) status = finish(found.entry, extent, buffer, bytes);

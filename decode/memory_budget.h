@@ -1,0 +1,135 @@
+// A bound of the memory in which pictures are decoded, shared by the threads that decode them.
+//
+// Each thread has a lease. Some bytes of it are its own; what it needs beyond these comes from the
+// budget while one picture is made. A thread that does not get it throws OverBudget out of the
+// allocation, gives back all that it has, waits until it gets the whole, and begins the picture
+// again. So nobody waits while it holds what another waits for, and there is no deadlock.
+//
+// ScratchVector and AlignedBuffer (scratch_vector.h, aligned_buffer.h) charge the lease that the
+// thread works under; ScratchCharge does it for memory that a library takes. Without a lease
+// nothing is counted.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <new>
+
+namespace stoker {
+
+// MemoryLease::charge() throws it. `needed` are all bytes that the thread would have then.
+class OverBudget : public std::bad_alloc {
+ public:
+  explicit OverBudget(int64_t needed) : needed_(needed) {}
+  int64_t needed() const noexcept { return needed_; }
+  const char* what() const noexcept override { return "the budget of memory is used up"; }
+
+ private:
+  int64_t needed_;
+};
+
+class MemoryLease;
+
+// Owner: a Loader. Threads: any. It outlives its leases.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(int64_t bytes);
+  ~MemoryBudget();
+  MemoryBudget(const MemoryBudget&) = delete;
+  MemoryBudget& operator=(const MemoryBudget&) = delete;
+
+  int64_t bytes() const { return bytes_; }
+  int64_t most_taken() const;
+  int64_t waits() const;  // how often a thread had to wait
+  // Ends all waiting; nobody gets anything any more.
+  void stop();
+
+ private:
+  friend class MemoryLease;
+  bool try_take(int64_t bytes);
+  bool take(int64_t bytes);  // waits; false: stopped. REQUIRES: bytes <= bytes()
+  void give_back(int64_t bytes);
+
+  struct State;
+  const int64_t bytes_;
+  const std::unique_ptr<State> state_;
+};
+
+// Owner: one thread at a time.
+class MemoryLease {
+ public:
+  // `own` bytes need not be asked for. A null budget has no bound.
+  MemoryLease(MemoryBudget* budget, int64_t own) : budget_(budget), own_(own) {}
+  ~MemoryLease() { give_back(); }
+  MemoryLease(const MemoryLease&) = delete;
+  MemoryLease& operator=(const MemoryLease&) = delete;
+
+  // Throws OverBudget; then nothing is charged.
+  void charge(int64_t bytes) {
+    used_ += bytes;
+    if (used_ > own_ + taken_) ask(bytes);
+  }
+  // Counts what is there already.
+  void count(int64_t bytes) { used_ += bytes; }
+  void refund(int64_t bytes) { used_ = used_ > bytes ? used_ - bytes : 0; }
+
+  int64_t used() const { return used_; }
+  bool is_over_own() const { return used_ > own_; }
+  // Whether a picture that needs so much can ever be made.
+  bool can_have(int64_t bytes) const;
+  int64_t most() const;  // that it can have
+  // Waits until the lease has so many bytes in all; false: the budget was stopped. REQUIRES:
+  // can_have(bytes), and nothing is used beyond what is its own.
+  bool wait_for(int64_t bytes);
+  // Gives back what was taken. REQUIRES: !is_over_own(), but for the destructor.
+  void give_back();
+
+  // The lease that this thread works under, or null.
+  static MemoryLease*& current();
+
+ private:
+  void ask(int64_t bytes);
+
+  MemoryBudget* const budget_;
+  const int64_t own_;
+  int64_t used_ = 0;
+  int64_t taken_ = 0;  // from the budget
+};
+
+// While it lives, this thread works under the lease.
+class LeaseScope {
+ public:
+  explicit LeaseScope(MemoryLease& lease) : before_(MemoryLease::current()) {
+    MemoryLease::current() = &lease;
+  }
+  ~LeaseScope() { MemoryLease::current() = before_; }
+  LeaseScope(const LeaseScope&) = delete;
+  LeaseScope& operator=(const LeaseScope&) = delete;
+
+ private:
+  MemoryLease* const before_;
+};
+
+inline void charge_scratch(int64_t bytes) {
+  if (MemoryLease* lease = MemoryLease::current()) lease->charge(bytes);
+}
+inline void count_scratch(int64_t bytes) {
+  if (MemoryLease* lease = MemoryLease::current()) lease->count(bytes);
+}
+inline void refund_scratch(int64_t bytes) {
+  if (MemoryLease* lease = MemoryLease::current()) lease->refund(bytes);
+}
+
+// Counts what a library takes while it lives. Made before the library is called: it may throw
+// OverBudget.
+class ScratchCharge {
+ public:
+  explicit ScratchCharge(int64_t bytes) : bytes_(bytes) { charge_scratch(bytes); }
+  ~ScratchCharge() { refund_scratch(bytes_); }
+  ScratchCharge(const ScratchCharge&) = delete;
+  ScratchCharge& operator=(const ScratchCharge&) = delete;
+
+ private:
+  const int64_t bytes_;
+};
+
+}  // namespace stoker

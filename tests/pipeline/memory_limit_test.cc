@@ -1,0 +1,207 @@
+// FeedOptions::memory: a feed never has more, whatever pictures come, and the rows do not depend on
+// it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+#include "pipeline/feed/memory_plan.h"
+#include "pipeline/files/invalid_field.h"
+#include "tests/decode/jpeg_maker.h"
+#include "tests/decode/png_maker.h"
+#include "tests/decode/process_memory.h"
+#include "tests/pipeline/loader_support.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
+
+namespace stoker::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kMebibyte = 1 << 20;
+
+// Returns the least memory of a feed with these options, as the refusal of less says.
+int64_t least_memory(const Source& source, LoaderOptions options) {
+  options.feed.memory = 1;
+  const std::string refusal =
+      thrown_by<InvalidField>([&] { Feed feed(source, crop_spec(), options); });
+  const std::string before = "at least ";
+  return std::stoll(refusal.substr(refusal.find(before) + before.size())) * kMebibyte;
+}
+
+LoaderOptions limited_options(int workers) {
+  LoaderOptions options{.batch_size = 8, .seed = 3, .epochs = 1};
+  options.feed.workers = workers;
+  options.feed.max_bad = 1000;
+  options.digests = true;
+  return options;
+}
+
+// Each takes 12 MiB or more as coefficients or pixels; between them are small ones.
+std::vector<std::vector<uint8_t>> large_and_small_files() {
+  std::vector<std::vector<uint8_t>> files;
+  for (uint32_t i = 0; i < 2; ++i) {
+    files.push_back(make_jpeg({2400, 1700}, {.quality = 40, .progressive = true}, i + 1));
+    files.push_back(jpeg_file(60, 50, i + 10));
+    files.push_back(make_png({.size = {2300, 1800}, .is_interlaced = true}, i + 1));
+    files.push_back(jpeg_file(70, 50, i + 20));
+    files.push_back(
+        make_jpeg({1800, 1400}, {.colours = JpegColours::cmyk, .progressive = true}, i + 1));
+  }
+  return files;
+}
+
+TEST(MemoryLimit, RowsAreTheSameWhoeverHasToWait) {
+  const FakeSource source(large_and_small_files(), 10, 2);
+  for (const int workers : {0, 8}) {
+    LoaderOptions options = limited_options(workers);
+    const std::vector<Delivered> expected = Feed(source, crop_spec(), options).all();
+    options.feed.memory = least_memory(source, options);
+    Feed feed(source, crop_spec(), options);
+    EXPECT_EQ(feed.all(), expected) << workers << " workers";
+    const MemoryPlan plan = feed.loader().memory_plan();
+    EXPECT_LE(plan.most_bytes(), options.feed.memory);
+    EXPECT_GE(plan.frame_bytes, 32 * kMebibyte);
+    EXPECT_EQ(feed.loader().stats().memory_waits > 0, workers == 8);
+  }
+}
+
+// Two rows are at hand where they are mixed, and the whole picture where it is turned.
+TEST(MemoryLimit, AlsoOfMixedAndOfTurnedPictures) {
+  const FakeSource source(large_and_small_files(), 10, 2);
+  AugmentSpec mixed = crop_spec();
+  mixed.mix = {.mixup_alpha = 0.4, .cutmix_alpha = 1};
+  const AugmentSpec whole("rotate(10) | random_resized_crop | flip", {24, 24});
+  for (const AugmentSpec& augment : {mixed, whole}) {
+    LoaderOptions options = limited_options(6);
+    const std::vector<Delivered> expected = Feed(source, augment, options).all();
+    options.feed.memory = least_memory(source, options) + 48 * kMebibyte;
+    Feed feed(source, augment, options);
+    EXPECT_EQ(feed.all(), expected);
+  }
+}
+
+TEST(MemoryLimit, WhatCanNeverFitIsABadSampleWithNumbers) {
+  std::vector<std::vector<uint8_t>> files = large_and_small_files();
+  files[7] = make_jpeg({6000, 5000}, {.quality = 20, .progressive = true});  // 60 MiB and more
+  const FakeSource source(files, 10, 2);
+  for (const int workers : {0, 5}) {
+    LoaderOptions options = limited_options(workers);
+    const std::vector<Delivered> expected = Feed(source, crop_spec(), options).all();
+    options.feed.memory = least_memory(source, options);
+    const TempFolder folder;
+    options.quarantine_file = folder.path() + "/bad.jsonl";
+    const std::vector<Delivered> rows = Feed(source, crop_spec(), options).all();
+    ASSERT_EQ(rows.size(), expected.size());
+    int bad = 0;
+    for (size_t batch = 0; batch < rows.size(); ++batch) {
+      for (size_t row = 0; row < rows[batch].rows.size(); ++row) {
+        const DeliveredRow& got = rows[batch].rows[row];
+        if (got.id != 7) {
+          EXPECT_EQ(got, expected[batch].rows[row]);
+          continue;
+        }
+        EXPECT_EQ(got.code, DecodeCode::too_large);
+        EXPECT_EQ(got.weight, 0);
+        EXPECT_NE(got.pixels_of, 7);
+        ++bad;
+      }
+    }
+    EXPECT_GE(bad, 1);  // more where it fills up the last batch
+    std::ifstream list(options.quarantine_file);
+    std::string line;
+    ASSERT_TRUE(std::getline(list, line));
+    EXPECT_THAT(line, HasSubstr("fake/7"));
+    EXPECT_THAT(line, HasSubstr("MiB of memory are needed for it, and the feed's has at most"));
+  }
+}
+
+TEST(MemoryLimit, StoppingEndsTheWaiting) {
+  const FakeSource source(large_and_small_files(), 10, 2);
+  for (int i = 0; i < 5; ++i) {
+    LoaderOptions options = limited_options(8);
+    options.epochs = -1;
+    options.feed.memory = least_memory(source, options);
+    Feed feed(source, crop_spec(), options);
+    feed.take(i);
+  }
+}
+
+TEST(MemoryLimit, TooLittleIsRefusedWithNumbers) {
+  const auto source = jpeg_source(10);
+  LoaderOptions options = limited_options(3);
+  options.feed.memory = 20 * kMebibyte;
+  EXPECT_THAT(thrown_by<InvalidField>([&] { Feed feed(*source, crop_spec(), options); }),
+              AllOf(HasSubstr("memory is 20 MiB, must be at least"), HasSubstr("3 workers 8 MiB")));
+  options.feed.memory = -1;
+  EXPECT_THAT(thrown_by<InvalidField>([&] { Feed feed(*source, crop_spec(), options); }),
+              HasSubstr("memory is -1 bytes"));
+}
+
+TEST(MemoryShares, TheyNeverExceedTheLimit) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 1000; ++i) {
+    FeedOptions options;
+    const int64_t needed = static_cast<int64_t>(random() % 1000) * kMebibyte;
+    const int64_t own = static_cast<int64_t>(1 + random() % 200) * kMebibyte;
+    const int workers = 1 + static_cast<int>(random() % 64);
+    options.memory = needed + static_cast<int64_t>(random() % 4000) * kMebibyte;
+    MemoryShares shares;
+    try {
+      shares = share_memory(options, needed, own, workers, i % 2 == 0);
+    } catch (const InvalidField&) {
+      EXPECT_LT(options.memory, needed + workers * std::min(own, 8 * kMebibyte) + 32 * kMebibyte);
+      continue;
+    }
+    EXPECT_EQ(needed + workers * shares.own + shares.large_files + shares.pictures, options.memory);
+    EXPECT_LE(shares.own, own);
+    EXPECT_GE(shares.pictures, 28 * kMebibyte);
+    EXPECT_EQ(shares.large_files > 0, i % 2 == 0);
+  }
+}
+
+// Ends the process: 0 if its peak has grown by no more than the limit, and by what tables, threads
+// and the allocator take.
+[[noreturn]] void run_limited(const std::string& folder, const LoaderOptions& options) {
+  constexpr int64_t kUncounted = 24 * kMebibyte;
+  const auto source = open_source(folder, Split::train);
+  malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << "5";  // reset the peak
+  const int64_t before = process_bytes("VmRSS");
+  {
+    Feed feed(*source, crop_spec(64), options);
+    feed.all();
+  }
+  const int64_t grown = process_bytes("VmHWM") - before;
+  std::fprintf(stderr, "grew by %lld MiB of %lld\n", static_cast<long long>(grown / kMebibyte),
+               static_cast<long long>(options.feed.memory / kMebibyte));
+  std::exit(::testing::Test::HasFailure() || grown > options.feed.memory + kUncounted ? 1 : 0);
+}
+
+// The kernel counts, so libraries' memory is in it, too. Each has its own process.
+TEST(MemoryLimitDeathTest, TheProcessStaysWithinIt) {
+  if (kSanitizer) GTEST_SKIP() << "sanitizers keep what is freed";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const TempFolder folder;
+  const auto files = large_and_small_files();
+  for (size_t i = 0; i < files.size(); ++i) {
+    const char* const ending = files[i][0] == 0xFF ? ".jpg" : ".png";
+    folder.write("a/" + std::to_string(i) + ending, std::string(files[i].begin(), files[i].end()));
+  }
+  for (const int workers : {2, 12}) {
+    for (const int io_threads : {0, 2}) {
+      LoaderOptions options = limited_options(workers);
+      options.feed.io_threads = io_threads;
+      const auto source = open_source(folder.path(), Split::train);
+      options.feed.memory = least_memory(*source, options) + 16 * kMebibyte;
+      EXPECT_EXIT(run_limited(folder.path(), options), ::testing::ExitedWithCode(0), "grew by");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stoker::testing
