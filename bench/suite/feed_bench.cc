@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "bench/suite/feed_parts.h"
+#include "tools/machine/energy.h"
 
 namespace stoker {
 namespace {
@@ -22,6 +23,8 @@ struct FeedRow {
   std::vector<double> cpu_ms, rate;        // the whole feeder: ms per image, images/s
   std::vector<double> read_ms, decode_ms;  // the parts: ms per image
   std::vector<double> own_ms;              // ms per image that the parts do not explain
+  Energy energy{0, 0};                     // of the whole feeder, in all repeats
+  double images = 0;                       // and its images
   int64_t ring_bytes = 0, scratch_bytes = 0;
 
   std::string name() const {
@@ -67,7 +70,7 @@ class Lane {
   }
 
   // Repeats alternate between measuring the whole first and the parts first.
-  void measure(bool parts_first) {
+  void measure(bool parts_first, EnergyMeter& energy) {
     const Step first = loader_.first_filled();
     Spent read, decoded;
     const auto measure_parts = [&] {
@@ -76,9 +79,12 @@ class Lane {
       decoded = parts_->read_and_decode(first, steps_);
     };
     if (parts_first) measure_parts();
+    const Energy before = energy.read();
     const Spent whole = loader_.take(steps_);
+    row_.energy = row_.energy + (energy.read() - before);
     if (!parts_first) measure_parts();
     const auto images = static_cast<double>(steps_ * row_.batch);
+    row_.images += images;
     row_.cpu_ms.push_back(1e3 * whole.cpu_seconds / images);
     row_.rate.push_back(images / whole.wall_seconds);
     if (!parts_) return;
@@ -240,6 +246,12 @@ void fill_feed_report(const std::vector<FeedRow>& rows, Report& report) {
       "Images/s are wall time and depend on what else the machine does; CPU time hardly does."};
 }
 
+void add_energy(const FeedRow& row, const NoEnergy& why_not, Report& report) {
+  report.results["energy"] = energy_json(row.energy, why_not, row.images);
+  report.notes.push_back(
+      fmt::format("Energy, {}: {}.", row.name(), energy_text(row.energy, why_not, row.images)));
+}
+
 }  // namespace
 
 Report bench_feed(const Source& source, const FeedBenchOptions& options) {
@@ -247,8 +259,9 @@ Report bench_feed(const Source& source, const FeedBenchOptions& options) {
   for (const FeedRow& setting : feed_settings(options)) {
     lanes.push_back(std::make_unique<Lane>(source, setting, options));
   }
+  EnergyMeter energy;
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    for (auto& lane : lanes) lane->measure(repeat % 2 == 0);
+    for (auto& lane : lanes) lane->measure(repeat % 2 == 0, energy);
   }
   std::vector<FeedRow> rows;
   for (const auto& lane : lanes) rows.push_back(lane->row());
@@ -262,6 +275,7 @@ Report bench_feed(const Source& source, const FeedBenchOptions& options) {
                      {"cpu_ms", options.cpu_ms}};
   report.results = results_of(source, options, most_workers(rows));
   fill_feed_report(rows, report);
+  add_energy(most_workers(rows), energy.why_not(), report);
   return report;
 }
 

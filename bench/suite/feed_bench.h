@@ -30,7 +30,8 @@ struct FeedBenchOptions {
 
 // report.results: {image_size: [w, h], cpu_ms_per_image, cpu_ms_per_image_low, ..._high, read_ms,
 // decode_ms, images_per_second, workers, mean_sample_bytes,
-// scratch_bytes_per_worker}, with the largest number of workers. plan_machine() starts from these.
+// scratch_bytes_per_worker, energy (energy_json())}, with the largest number
+// of workers. plan_machine() starts from these.
 Report bench_feed(const Source& source, const FeedBenchOptions& options);
 
 }  // namespace stoker

@@ -72,6 +72,8 @@ TEST_F(Benches, Feed) {
   EXPECT_EQ(report.results["workers"], 2);
   EXPECT_DOUBLE_EQ(report.results["mean_sample_bytes"], 16 * 16 * 3);
   EXPECT_GT(report.results["cpu_ms_per_image"], 0);
+  EXPECT_TRUE(report.results["energy"].contains("cpu_joules_per_1000_images"));
+  EXPECT_THAT(report.notes.back(), ::testing::StartsWith("Energy, 2 workers, batch 8, ring 2: "));
   options.workers = {};
   EXPECT_THROW(bench_feed(*source_, options), std::invalid_argument);
 }

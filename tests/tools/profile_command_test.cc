@@ -38,6 +38,12 @@ TEST_F(ProfileCommand, AFeedGetsAVerdictAndItsFiles) {
   EXPECT_GT(json["replayed"]["steps"], 0);
   EXPECT_EQ(json["feed"]["rows"], 8);
   EXPECT_EQ(json["dropped_spans"], 0);
+  // Either a machine says what it took, or why not.
+  EXPECT_THAT(result.out, HasSubstr("\nenergy: "));
+  for (const std::string of : {"cpu", "gpu"}) {
+    EXPECT_EQ(json["energy"][of + "_joules_per_1000_images"].is_null(),
+              json["energy"]["why_not"].contains(of + "s"));
+  }
   EXPECT_FALSE(json["slowest_files"].empty());
   const std::string file = json["slowest_files"][0]["name"];
   EXPECT_TRUE(std::filesystem::exists(data_ + "/" + file)) << file;

@@ -40,6 +40,7 @@ struct ProfileMeasurements {
   std::optional<StoreStats> store;  // of samples in a store
   int64_t dropped_spans = 0;
   std::string no_gpus;  // why there are no figures of GPUs; "" where there are
+  NoEnergy no_energy;
 };
 
 // A sentence of the verdict, and the measurement that it is based on.

@@ -207,6 +207,8 @@ Json profile_json(const Profile& profile) {
         {"cold_twice_the_threads", known(storage.cold_twice)}}},
       {"memory",
        {{"planned_bytes", profile.planned_bytes}, {"resident_bytes", profile.resident_bytes}}},
+      {"energy", energy_json(measurements.measured.energy, measurements.no_energy,
+                             measurements.measured.images())},
       {"dropped_spans", measurements.dropped_spans}};
   result["other_workers"]["workers"] = measurements.other_workers;
   if (profile.checkpoint.seconds >= 0) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "staging/tracer.h"
+#include "tools/machine/energy.h"
 #include "tools/machine/load.h"
 #include "tools/profile/gpu_sampler.h"
 
@@ -26,6 +27,7 @@ struct PhaseWindow {
   int64_t begin_ns = 0, end_ns = 0;
   int workers = 0;
   MachineLoad load;  // the machine's load in this window
+  Energy energy{};   // and what it used
   double seconds() const { return static_cast<double>(end_ns - begin_ns) * kNanosecond; }
 };
 
@@ -35,6 +37,7 @@ struct ProfiledRun {
   int64_t dropped = 0;  // spans that were lost
   std::vector<PhaseWindow> windows;
   GpuReadings gpus;  // during the whole run
+  NoEnergy no_energy;
 };
 
 std::vector<PhaseWindow> windows_of(const ProfiledRun& run, Phase phase);

@@ -114,6 +114,7 @@ Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const Stora
   measurements.store = store;
   measurements.dropped_spans = run.dropped;
   measurements.no_gpus = run.gpus.no_gpus;
+  measurements.no_energy = run.no_energy;
   measurements.measured = measure_run(run, shape.rows, windows_of(run, Phase::measured));
   measurements.replayed = measure_run(run, shape.rows, windows_of(run, Phase::replayed));
   const auto other = windows_of(run, Phase::other_workers);
@@ -152,6 +153,9 @@ std::vector<std::string> verdict_lines(const Profile& profile) {
   lines.push_back("");
   add_split(profile.measurements.measured, lines);
   add_gpu_figures(profile.measurements.measured, lines);
+  const RunMeasurements& measured = profile.measurements.measured;
+  lines.push_back("energy: " +
+                  energy_text(measured.energy, profile.measurements.no_energy, measured.images()));
   const WarmUp& warm_up = profile.warm_up;
   lines.push_back(
       fmt::format("warm-up: the first batch came after {:.2f} s, the later pace after {:.1f} s ({} "

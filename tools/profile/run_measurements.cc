@@ -363,6 +363,8 @@ RunMeasurements measure_run(const ProfiledRun& run, int rows,
   measure_latencies(run, windows, result);
   measure_load(windows, result);
   result.gpus = gpu_loads(run, windows);
+  if (!windows.empty()) result.energy = {0, 0};
+  for (const PhaseWindow& window : windows) result.energy = result.energy + window.energy;
   for (const TrackedSpan& span : run.spans) {
     if (span.kind == SpanKind::evaluate) result.evaluate_s += seconds_of(span);
   }

@@ -68,6 +68,8 @@ struct RunMeasurements {
   double worker_delay_share = -1;
   double disk_share = -1;     // share of the bytes read that came from storage, not the page cache
   std::vector<GpuLoad> gpus;  // all GPUs of the machine
+  Energy energy;              // of the machine, in the windows
+  double images() const { return seconds * samples_per_second; }
 };
 
 // `rows`: in one device's batch.

@@ -16,6 +16,8 @@ constexpr size_t kMaxSpans = size_t{2} << 20;
 constexpr int64_t kFewestSteps = 8;
 // ... but lasts at most this many times its planned length if steps are slow.
 constexpr double kPatience = 4;
+// Counters of energy are read so often at least, before they begin anew.
+constexpr int64_t kEnergyLookNs = 10'000'000'000;
 
 struct Part {
   Phase phase;
@@ -42,6 +44,7 @@ ProfileSession::~ProfileSession() {
 void ProfileSession::start(RunHooks hooks) {
   hooks_ = std::move(hooks);
   gpus_.emplace();
+  energy_.emplace();
   thread_ = start_thread("the profiler", [this] { watch(); });
 }
 
@@ -53,6 +56,7 @@ ProfiledRun ProfileSession::finish() {
   ended_changed_.notify_all();
   thread_.join();
   run_.gpus = gpus_->finish();
+  run_.no_energy = energy_->why_not();
   gather();
   run_.tracks = tracer_.tracks();
   run_.dropped += tracer_.dropped();
@@ -72,11 +76,17 @@ void ProfileSession::gather() {
   }
 }
 
+Energy ProfileSession::read_energy() {
+  energy_read_ns_ = steady_now_ns();
+  return energy_->read();
+}
+
 void ProfileSession::open(Phase phase, int workers) {
   std::vector<NamedThread> threads;
   for (const TraceTrack& track : tracer_.tracks()) threads.push_back({track.name, track.thread});
   at_open_ = read_machine_load(threads);
-  run_.windows.push_back({phase, at_open_.time_ns, at_open_.time_ns, workers, {}});
+  energy_at_open_ = read_energy();
+  run_.windows.push_back({phase, at_open_.time_ns, at_open_.time_ns, workers, {}, {}});
   steps_at_open_ = steps_;
 }
 
@@ -87,6 +97,7 @@ void ProfileSession::close() {
   const MachineLoad now = read_machine_load(threads);
   window.end_ns = now.time_ns;
   window.load = now - at_open_;
+  window.energy = read_energy() - energy_at_open_;
 }
 
 // Returns whether the open window has lasted `seconds`, and has enough steps.
@@ -113,6 +124,7 @@ void ProfileSession::watch() {
       if (ended_) break;
     }
     gather();
+    if (steady_now_ns() - energy_read_ns_ > kEnergyLookNs) read_energy();
     if (!due(length)) continue;
     close();
     if (part == std::size(kTimetable)) {

@@ -46,6 +46,7 @@ class ProfileSession {
  private:
   void watch();
   void gather();
+  Energy read_energy();
   void open(Phase phase, int workers);
   void close();
   bool due(double seconds) const;
@@ -60,9 +61,12 @@ class ProfileSession {
   // The watching thread uses these until it is joined.
   ProfiledRun run_;
   MachineLoad at_open_;
+  Energy energy_at_open_;
+  int64_t energy_read_ns_ = 0;
   int64_t steps_ = 0;  // steps of device 0
   int64_t steps_at_open_ = 0;
   std::optional<GpuSampler> gpus_;  // from start() to finish()
+  std::optional<EnergyMeter> energy_;
   std::jthread thread_;
 };
 

@@ -58,6 +58,20 @@ class MadeUpRun {
   ProfiledRun run_;
 };
 
+// Two windows of 100 ms at 400 images/s, in which the CPUs took 8 J; one did not say what GPUs
+// took.
+TEST(RunMeasurements, EnergyIsThatOfTheWindows) {
+  MadeUpRun made;
+  made.run().windows = {{Phase::measured, 0, 100 * kMs, 1, {}, {3, 1}},
+                        {Phase::measured, 100 * kMs, 200 * kMs, 1, {}, {5, -1}}};
+  const RunMeasurements measured =
+      measure_run(made.run(), 4, windows_of(made.run(), Phase::measured));
+  EXPECT_EQ(measured.energy.cpus, 8);
+  EXPECT_EQ(measured.energy.gpus, -1);
+  EXPECT_NEAR(measured.images(), measured.samples_per_second * 0.2, 1e-9);
+  EXPECT_EQ(measure_run(made.run(), 4, {}).energy.cpus, -1);
+}
+
 TEST(RunMeasurements, SplitsTheStepAndItsParts) {
   MadeUpRun made;
   const RunMeasurements measured =
