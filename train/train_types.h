@@ -135,12 +135,19 @@ struct EpochReport {
   std::vector<ReplicaFigures> replicas;
 };
 
+// The text that is printed before a run.
+struct RunPlan {
+  std::vector<std::string> lines;    // a screen at most: model, data, devices, memory, notes
+  std::vector<std::string> details;  // the rest of the recipe, and the memory by its parts
+  std::vector<std::string> all() const;
+};
+
 // Receives the progress of a run, so that a program can show it; the default methods do nothing.
 // The methods are called from the thread of replica 0 and from run(), in process 0 only.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
-  virtual void on_plan(const std::vector<std::string>& lines) { (void)lines; }  // before the run
+  virtual void on_plan(const RunPlan& plan) { (void)plan; }  // before the run
   virtual void on_step(const StepReport& report) { (void)report; }
   virtual void on_epoch(const EpochReport& report) { (void)report; }
   virtual void on_message(const std::string& line) {

@@ -64,7 +64,7 @@ TrainResult Trainer::run() {
 
 void Trainer::request_stop() noexcept { impl_->stop.store(true); }
 
-const std::vector<std::string>& Trainer::plan() const { return impl_->setup.plan; }
+const RunPlan& Trainer::plan() const { return impl_->setup.plan; }
 
 int64_t Trainer::planned_bytes() const { return impl_->setup.planned_bytes; }
 

@@ -41,9 +41,7 @@ class Trainer {
   TrainResult run();
   // Makes run() finish the step, save and return, in all processes. Async-signal-safe.
   void request_stop() noexcept;
-  // Returns the lines that on_plan gets: model, data, batch, effective learning rate, memory,
-  // notes.
-  const std::vector<std::string>& plan() const;
+  const RunPlan& plan() const;    // the one that on_plan gets
   int64_t planned_bytes() const;  // feed and engines together, without MemoryPlan::frame_bytes
   int64_t global_batch() const;   // rows per step, of all replicas and processes
   int64_t steps_per_epoch() const;

@@ -65,7 +65,9 @@ TEST_F(DecodedCacheCommand, TrainingAndEvaluationAreTheSame) {
   EXPECT_THAT(plain.out, Not(HasSubstr("cache")));
   for (const std::string where : {"", "disk"}) {
     const std::string name = "run" + where;
-    const ProgramResult run = train(name, kFixed, decoded(where));
+    Words options = decoded(where);
+    options.emplace_back("--verbose");
+    const ProgramResult run = train(name, kFixed, options);
     ASSERT_EQ(run.exit_code, 0) << run.err;
     const std::string place = where.empty() ? "in memory" : folder(where);
     EXPECT_THAT(run.out, AllOf(HasSubstr("cache, training: "), HasSubstr("cache, evaluation: "),

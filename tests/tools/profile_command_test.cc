@@ -107,7 +107,10 @@ TEST_F(ProfileCommand, ATrainingIsProfiledAndLeavesNoCheckpoint) {
                                            folder_.path() + "/run"});
   ASSERT_EQ(result.exit_code, kExitOk) << result.err;
   EXPECT_THAT(result.out, HasSubstr("VERDICT"));
+  EXPECT_THAT(result.out, HasSubstr("left out: --out and the receipt, for which a training hashes "
+                                    "every sample; a profile ends by its --seconds"));
   const Json json = profile_json();
+  EXPECT_EQ(json["left_out"], Json::array({"--out"}));
   EXPECT_GT(json["measured"]["steps"], 0);
   EXPECT_GT(json["measured"]["step"]["compute_s"], 0);
   EXPECT_GT(json["measured"]["step"]["update_s"], 0);

@@ -23,7 +23,7 @@ inline constexpr int kFeedWorkers = kThreadSanitizer ? 0 : 1;
 
 class RecordingObserver final : public TrainObserver {
  public:
-  void on_plan(const std::vector<std::string>& lines) override { plan = lines; }
+  void on_plan(const RunPlan& whole) override { plan = whole.all(); }
   void on_step(const StepReport& report) override {
     steps.push_back(report);
     if (at_step) at_step(report);

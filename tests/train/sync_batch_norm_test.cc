@@ -155,8 +155,9 @@ TEST_F(SyncBatchNorm, IsResumedExactlyAndOnlyAsItBegan) {
   options.replicas = 4;
   RecordingObserver observer;
   Trainer resumed(*source, nullptr, options, observer);
-  EXPECT_THAT(resumed.plan(), Contains("note: batch norms see the samples of 4 replicas together, "
-                                       "before the checkpoint 2"));
+  EXPECT_THAT(resumed.plan().lines,
+              Contains("note: batch norms see the samples of 4 replicas together, "
+                       "before the checkpoint 2"));
   EXPECT_EQ(resumed.run().step, 15);
 }
 

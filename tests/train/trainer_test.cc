@@ -388,6 +388,39 @@ TEST(Trainer, SmallDataSetsUnderEveryPolicy) {
   }
 }
 
+// A run's start is a screen; what it does not use, and what few need, is not on it.
+TEST(Trainer, StartsWithOneScreen) {
+  const auto plan_of = [](int replicas, int64_t samples) {
+    TrainOptions options = small_options(replicas);
+    options.recipe.last_batch = LastBatch::drop;
+    const auto source = small_source(samples);
+    RecordingObserver observer;
+    return Trainer(*source, nullptr, options, observer, fake_engines()).plan();
+  };
+  const auto lines_of = [](const std::vector<std::string>& lines) {
+    std::string text;
+    for (const std::string& line : lines) text += line + "\n";
+    return text;
+  };
+  const RunPlan one = plan_of(1, 330);  // of which 10 do not fill a batch of 16
+  for (const char* start : {"model: ", "data: ", "devices: ", "memory, in all: "}) {
+    EXPECT_THAT(one.lines, ::testing::Contains(::testing::StartsWith(start)));
+  }
+  EXPECT_LE(one.lines.size(), 8u) << lines_of(one.lines);
+  for (const char* text : {"exchange: ", "memory, feed", "label smoothing", "left out"}) {
+    EXPECT_THAT(lines_of(one.lines), Not(HasSubstr(text)));
+    EXPECT_THAT(lines_of(one.details), HasSubstr(text));
+  }
+  EXPECT_THAT(lines_of(one.all()), Not(HasSubstr("data parallelism hardly pays")));
+  EXPECT_EQ(one.all().size(), one.lines.size() + one.details.size());
+
+  const RunPlan two = plan_of(2, 30);
+  for (const char* text : {"exchange: ", "data parallelism hardly pays",
+                           "note: the last 14 samples of an epoch's order are left out"}) {
+    EXPECT_THAT(lines_of(two.lines), HasSubstr(text));
+  }
+}
+
 TEST(Trainer, ReportsWhatItDoes) {
   const TempFolder folder;
   const auto source = small_source(), eval = small_source(20, 31);
@@ -399,7 +432,7 @@ TEST(Trainer, ReportsWhatItDoes) {
   RecordingObserver observer;
   Trainer trainer(*source, eval.get(), options, observer, fake_engines());
   const TrainResult result = trainer.run();
-  EXPECT_EQ(observer.plan, trainer.plan());
+  EXPECT_EQ(observer.plan, trainer.plan().all());
   std::string plan;
   for (const std::string& line : observer.plan) plan += line + "\n";
   EXPECT_THAT(plan, HasSubstr("data parallelism hardly pays"));
@@ -551,7 +584,7 @@ TEST(Trainer, ABatchBelowTheRecipesMicroBatchIsReported) {
   RecordingObserver observer;
   Trainer trainer(*source, nullptr, options, observer, fake_engines());
   std::string plan;
-  for (const std::string& line : trainer.plan()) plan += line + "\n";
+  for (const std::string& line : trainer.plan().all()) plan += line + "\n";
   EXPECT_THAT(plan, HasSubstr("micro-batches of 8 samples, not of the recipe's 16"));
 }
 
@@ -565,7 +598,7 @@ TEST(Trainer, TakesTheLargestBatchThatFitsAndSaysWhy) {
     const int64_t batch = replicas * (70 / replicas / 2 * 2);  // whole micro-batches
     EXPECT_EQ(trainer.run().total_steps, 3 * ((70 + batch - 1) / batch));
     std::string plan;
-    for (const std::string& line : trainer.plan()) plan += line + "\n";
+    for (const std::string& line : trainer.plan().all()) plan += line + "\n";
     EXPECT_THAT(plan, HasSubstr("batch " + std::to_string(batch) + ", chosen: "));
     EXPECT_THAT(plan, HasSubstr("because of the 70 training samples"));
   }

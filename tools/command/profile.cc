@@ -81,8 +81,7 @@ int run_profile(int argc, char** argv) {
       "seconds, and names the stage that limits, how sure that is, and what to change. During the\n"
       "run it changes the number of workers for a while, and then gives the device the same batch\n"
       "again and again. A training that is profiled saves nothing but one checkpoint, in --out of\n"
-      "the profile, which is timed and removed; the training's own --out, --resume, --epochs and\n"
-      "--max-steps are ignored.",
+      "the profile, which is timed and removed; what of its own options is left out is said.",
       "  stoker profile --data data/imagenette --size 224 --batch 256 --demand 1786\n"
       "  stoker profile --data data/imagenette --demand 1786 --workers 4 --cold\n"
       "  stoker profile --seconds 20 -- train --data data/imagenette --model resnet18 --size "

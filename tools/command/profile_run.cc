@@ -1,6 +1,7 @@
 #include "tools/command/profile_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -131,6 +132,26 @@ TrainOptions options_of(const TrainArguments& arguments) {
   return options;
 }
 
+// Options of a training that a profile has no use for.
+constexpr std::initializer_list<const char*> kLeftOut = {
+    "--epochs", "--max-steps", "--out",   "--resume",       "--keep",
+    "--views",  "--verbose",   "--watch", "--log-interval", "--metrics-port"};
+
+std::vector<std::string> left_out_of(const CLI::App& app) {
+  std::vector<std::string> left_out;
+  for (const char* option : kLeftOut) {
+    if (is_given(app, option)) left_out.emplace_back(option);
+  }
+  return left_out;
+}
+
+void print_left_out(const std::vector<std::string>& options, bool receipt) {
+  if (options.empty() && !receipt) return;
+  fmt::print("left out: {}{}{}; a profile ends by its --seconds and writes no run\n",
+             fmt::join(options, ", "), !options.empty() && receipt ? " and " : "",
+             receipt ? "the receipt, for which a training hashes every sample" : "");
+}
+
 // A new folder; the destructor removes it with everything in it.
 class TrialFolder {
  public:
@@ -226,6 +247,8 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   TrainObserver nobody;
   Trainer trainer(source, test.source_or_null(), options, nobody);
   fs::create_directories(out);  // fails before the run, not after it
+  const std::vector<std::string> left_out = left_out_of(*app);
+  print_left_out(left_out, !arguments.no_receipt);
   fmt::print("profiling the training of {} ...\n", arguments.model);
   std::fflush(stdout);
   session.start({.limit_workers = measure.limit_workers, .stop = [&] { trainer.request_stop(); }});
@@ -248,6 +271,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   outcome.profile.device = arguments.devices;
   outcome.profile.planned_bytes = trainer.planned_bytes();
   outcome.profile.checkpoint = checkpoint;
+  outcome.profile.left_out = left_out;
   if (problem.empty()) {
     add_checkpoint_evidence(checkpoint, out, outcome.profile);
   } else {

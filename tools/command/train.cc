@@ -145,8 +145,10 @@ int train(const TrainArguments& arguments, TrainOptions options, const Launch& l
   arguments.set_samples(train_data, options);
   if (first) refuse_other_samples(options, arguments.samples);
   // Fails for a port that is taken before anything else is made.
-  TrainDisplay display(
-      {arguments.watch, first ? arguments.metrics_port : std::nullopt, arguments.model});
+  TrainDisplay display({.watch = arguments.watch,
+                        .verbose = arguments.verbose,
+                        .metrics_port = first ? arguments.metrics_port : std::nullopt,
+                        .model = arguments.model});
   TrainObserver nobody;
   Trainer trainer(train_data.source(), eval_data.source_or_null(), options,
                   first ? static_cast<TrainObserver&>(display) : nobody);

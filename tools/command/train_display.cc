@@ -79,12 +79,23 @@ void TrainDisplay::finish() {
   view_.reset();
 }
 
-void TrainDisplay::on_plan(const std::vector<std::string>& lines) {
-  for (const std::string& line : lines) say(line);
+void TrainDisplay::on_plan(const RunPlan& plan) {
+  for (const std::string& line : options_.verbose ? plan.all() : plan.lines) say(line);
+}
+
+// The second report is the first without the steps that fill rings and caches.
+void TrainDisplay::say_expected(const StepReport& report) {
+  const int64_t left = report.total_steps - report.step;
+  if (++reports_ != 2 || report.images_per_second <= 0 || left <= 0) return;
+  const double epoch_s =
+      report.eta_seconds / static_cast<double>(left) * static_cast<double>(report.steps_per_epoch);
+  say(fmt::format("expected: {} per epoch, {} for the rest, without evaluations",
+                  format_duration(epoch_s), format_duration(report.eta_seconds)));
 }
 
 void TrainDisplay::on_step(const StepReport& report) {
   if (monitor_) monitor_->report(report);
+  say_expected(report);
   const MutexLock lock(mutex_);
   if (view_) return;
   if (!progress_) progress_.emplace(report.total_steps, stdout);

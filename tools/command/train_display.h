@@ -25,6 +25,7 @@ class TrainDisplay final : public TrainObserver {
  public:
   struct Options {
     bool watch = false;
+    bool verbose = false;             // all of the plan
     std::optional<int> metrics_port;  // 0: any free port
     std::string model;
   };
@@ -46,7 +47,7 @@ class TrainDisplay final : public TrainObserver {
     TrainDisplay& display_;
   };
 
-  void on_plan(const std::vector<std::string>& lines) override;
+  void on_plan(const RunPlan& plan) override;
   void on_message(const std::string& line) override { say(line); }
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;
@@ -55,9 +56,11 @@ class TrainDisplay final : public TrainObserver {
   void begin(const Trainer& trainer, const TrainOptions& options);
   void finish();  // leaves the view's last figures on the screen
   void say(const std::string& line);
+  void say_expected(const StepReport& report);
 
   const Options options_;
-  Mutex mutex_;  // guards what is drawn
+  int64_t reports_ = 0;  // of steps; the trainer's thread
+  Mutex mutex_;          // guards what is drawn
   std::optional<Progress> progress_ GUARDED_BY(mutex_);
   std::optional<LiveView> view_ GUARDED_BY(mutex_);  // with --watch
   std::optional<LiveMonitor> monitor_;

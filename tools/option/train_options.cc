@@ -407,6 +407,8 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
   app.add_flag("--no-receipt", arguments.no_receipt,
                "Write no receipt.json, which takes a hash of every sample");
   add_explain_option(app, arguments.explain_augment);
+  app.add_flag("--verbose", arguments.verbose,
+               "Print all of the plan before the run: the whole recipe, the memory by its parts");
   app.add_flag("--watch", arguments.watch,
                "Show the feed, the ring, the process and the GPUs while the run goes on (in "
                "another terminal: stoker top RUNDIR)");

@@ -36,6 +36,7 @@ struct TrainArguments {
   TrainOptions run;  // fields that map one to one
   bool no_receipt = false;
   bool explain_augment = false;
+  bool verbose = false;             // print the whole plan
   bool watch = false;               // show the figures of the feed and the devices
   std::optional<int> metrics_port;  // on the loopback; 0: any free port
 

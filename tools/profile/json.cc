@@ -216,6 +216,7 @@ Json profile_json(const Profile& profile) {
                             {"bytes", profile.checkpoint.bytes},
                             {"every_steps", profile.checkpoint.every_steps}};
   }
+  if (!profile.left_out.empty()) result["left_out"] = profile.left_out;
   if (measurements.store) result["store"] = store_json(*measurements.store);
   if (!measurements.no_gpus.empty()) result["no_gpus"] = measurements.no_gpus;
   result["slowest_files"] = Json::array();

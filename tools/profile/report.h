@@ -29,7 +29,8 @@ struct Profile {
   std::vector<TimelineSlice> timeline;
   std::vector<std::string> slow_names;  // the names of measurements.measured.slowest
   CheckpointCost checkpoint;
-  int64_t planned_bytes = 0;  // planned memory; 0: unknown
+  std::vector<std::string> left_out;  // options of the training that the profile had no use for
+  int64_t planned_bytes = 0;          // planned memory; 0: unknown
   int64_t resident_bytes = 0;
 };
 

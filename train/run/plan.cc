@@ -14,7 +14,11 @@ namespace {
 
 constexpr int64_t kSmallModel = 500'000;
 constexpr int64_t kManyRows = 64;
+// The first lines of a recipe: the model and its learning rate.
+constexpr int kHeadOfRecipe = 2;
 constexpr double kLargeFactor = 4;
+// Leaving a smaller share of an epoch out is worth no line.
+constexpr double kManyLeftOut = 0.05;
 
 std::string counted(int64_t count, const char* what, const char* plural = "s") {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : plural);
@@ -156,10 +160,11 @@ void add_memory_lines(const char* of, const std::string& text, std::vector<std::
   }
 }
 
-void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
+void add_notes(const TrainSetup& setup, RunPlan& plan) {
+  std::vector<std::string>& lines = plan.lines;
   const int64_t count = total_count(parameter_table(setup.net));
   const Recipe& recipe = setup.options.recipe;
-  if (count < kSmallModel) {
+  if (setup.shape.all_replicas > 1 && count < kSmallModel) {
     lines.push_back(fmt::format("note: {} has {} parameters; below {} data parallelism hardly pays",
                                 setup.net.name, count, kSmallModel));
   }
@@ -172,8 +177,10 @@ void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
     const int64_t length = order ? order->length() : setup.train.size();
     const int64_t left_out = length - setup.steps_per_epoch * recipe.batch;
     if (left_out > 0) {
-      lines.push_back(
-          fmt::format("note: the last {} samples of an epoch's order are left out", left_out));
+      const bool many = static_cast<double>(left_out) >= kManyLeftOut * static_cast<double>(length);
+      (many ? lines : plan.details)
+          .push_back(
+              fmt::format("note: the last {} samples of an epoch's order are left out", left_out));
     }
   }
   const bool warms_up = recipe.schedule.warmup_epochs > 0 || recipe.schedule.warmup_steps > 0 ||
@@ -196,9 +203,19 @@ void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
 
 }  // namespace
 
-std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& eval_feed) {
+std::vector<std::string> RunPlan::all() const {
+  std::vector<std::string> both = lines;
+  both.insert(both.end(), details.begin(), details.end());
+  return both;
+}
+
+RunPlan make_run_plan(const TrainSetup& setup, const MemoryPlan& eval_feed) {
   const TrainOptions& options = setup.options;
-  std::vector<std::string> lines = describe(options.recipe, setup.shape.update_batch);
+  RunPlan plan;
+  std::vector<std::string>&lines = plan.lines, &details = plan.details;
+  const std::vector<std::string> recipe = describe(options.recipe, setup.shape.update_batch);
+  lines.assign(recipe.begin(), recipe.begin() + kHeadOfRecipe);
+  details.assign(recipe.begin() + kHeadOfRecipe, recipe.end());
   lines.push_back(fmt::format(
       "data: {} training samples, {} for evaluation, {} classes; {} steps per epoch, {} in all",
       setup.train.size(), eval_samples(setup), setup.model.classes, setup.steps_per_epoch,
@@ -219,27 +236,27 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
       counted(setup.shape.rows / setup.shape.micro_batch_size, "micro-batch", "es"),
       counted(setup.shape.engine_threads, "thread"),
       setup.shape.parts > 1 ? fmt::format(", in {} parts per step", setup.shape.parts) : ""));
-  lines.push_back(exchange_line(setup));
+  (setup.shape.all_replicas > 1 ? lines : details).push_back(exchange_line(setup));
   if (options.sync_batch_norm) lines.push_back(norm_line(setup));
   if (setup.replicas.in_buckets()) {
-    lines.push_back(fmt::format("gradients: summed in buckets of {} while the backward pass runs",
-                                mebibytes(options.bucket_bytes)));
+    details.push_back(fmt::format("gradients: summed in buckets of {} while the backward pass runs",
+                                  mebibytes(options.bucket_bytes)));
   }
-  lines.push_back(feed_line("feed", setup.loader->memory_plan()));
-  if (setup.eval) lines.push_back(feed_line("feed of the evaluation", eval_feed));
-  add_memory_lines("engine", setup.replicas[0].engine->describe_memory(), lines);
+  details.push_back(feed_line("feed", setup.loader->memory_plan()));
+  if (setup.eval) details.push_back(feed_line("feed of the evaluation", eval_feed));
+  add_memory_lines("engine", setup.replicas[0].engine->describe_memory(), details);
   if (setup.replicas.has_server()) {
-    add_memory_lines("server", setup.replicas.owner().describe_memory(), lines);
+    add_memory_lines("server", setup.replicas.owner().describe_memory(), details);
   }
-  lines.push_back(fmt::format("memory, checkpoints: {}, a copy of the state while one is written",
-                              mebibytes(setup.state_copy_bytes)));
+  details.push_back(fmt::format("memory, checkpoints: {}, a copy of the state while one is written",
+                                mebibytes(setup.state_copy_bytes)));
   const int64_t frames = setup.loader->memory_plan().frame_bytes + eval_feed.frame_bytes;
   lines.push_back(fmt::format("memory, in all: {}{} at most, with {} device{}{}",
                               mebibytes(setup.planned_bytes + frames),
                               processes > 1 ? " per process" : "", options.replicas,
                               options.replicas > 1 ? "s" : "", frames_note(frames)));
-  add_notes(setup, lines);
-  return lines;
+  add_notes(setup, plan);
+  return plan;
 }
 
 std::string config_text(const TrainSetup& setup) {
@@ -289,7 +306,7 @@ std::string config_text(const TrainSetup& setup) {
   json["max_pixels"] = options.feed.decode.max_pixels;
   json["max_bad"] = options.feed.max_bad;
   json["seek_index"] = options.feed.seek_index;
-  json["plan"] = setup.plan;
+  json["plan"] = setup.plan.all();
   return json.dump(1) + "\n";
 }
 

@@ -334,7 +334,7 @@ void TrainSetup::make_plan() {
   for (const Replica& replica : replicas) planned_bytes += replica.engine->planned_bytes();
   if (replicas.has_server()) planned_bytes += replicas.owner().planned_bytes();
   for (const auto& batches : resident) planned_bytes += batches->device_bytes();
-  plan = plan_lines(*this, eval_feed);
+  plan = make_run_plan(*this, eval_feed);
   if (writes()) replace_file(options.out + "/config.json", config_text(*this));
 }
 

@@ -70,7 +70,7 @@ struct TrainSetup {
   int64_t state_copy_bytes = 0;    // while a checkpoint is written or read
   int64_t planned_bytes = 0;       // of this process, without whole frames (MemoryPlan)
   std::vector<std::string> notes;  // for the user
-  std::vector<std::string> plan;
+  RunPlan plan;
 
  private:
   void choose_largest_batch(const EngineFactory& make_engine);
@@ -90,8 +90,8 @@ struct TrainSetup {
   void note(const std::vector<std::string>& more);
 };
 
-// The text that is printed before a run, from all of `setup` except its plan (plan.cc).
-std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& eval_feed);
+// Made from all of `setup` except its plan (plan.cc).
+RunPlan make_run_plan(const TrainSetup& setup, const MemoryPlan& eval_feed);
 // Returns the options and the plan as JSON.
 std::string config_text(const TrainSetup& setup);
 
