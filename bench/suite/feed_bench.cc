@@ -130,18 +130,6 @@ std::vector<FeedRow> feed_settings(const FeedBenchOptions& options) {
   return settings;
 }
 
-double mean_sample_bytes(const Source& source) {
-  const int64_t count = std::min(source.size(), kSampleFiles);
-  const int64_t stride = source.size() / count;
-  std::vector<uint8_t> buffer;
-  double total = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    std::span<const uint8_t> bytes;
-    if (source.read(i * stride, buffer, bytes).ok) total += static_cast<double>(bytes.size());
-  }
-  return total / static_cast<double>(count);
-}
-
 nlohmann::ordered_json results_of(const Source& source, const FeedBenchOptions& options,
                                   const FeedRow& row) {
   const Summary cpu = summarise(row.cpu_ms);
@@ -253,6 +241,18 @@ void add_energy(const FeedRow& row, const NoEnergy& why_not, Report& report) {
 }
 
 }  // namespace
+
+double mean_sample_bytes(const Source& source) {
+  const int64_t count = std::min(source.size(), kSampleFiles);
+  const int64_t stride = source.size() / count;
+  std::vector<uint8_t> buffer;
+  double total = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    std::span<const uint8_t> bytes;
+    if (source.read(i * stride, buffer, bytes).ok) total += static_cast<double>(bytes.size());
+  }
+  return total / static_cast<double>(count);
+}
 
 Report bench_feed(const Source& source, const FeedBenchOptions& options) {
   std::vector<std::unique_ptr<Lane>> lanes;

@@ -31,7 +31,10 @@ struct FeedBenchOptions {
 // report.results: {image_size: [w, h], cpu_ms_per_image, cpu_ms_per_image_low, ..._high, read_ms,
 // decode_ms, images_per_second, workers, mean_sample_bytes,
 // scratch_bytes_per_worker, energy (energy_json())}, with the largest number
-// of workers. plan_machine() starts from these.
+// of workers. `stoker plan --feed` starts from these.
 Report bench_feed(const Source& source, const FeedBenchOptions& options);
+
+// Returns the mean size of a sample's file, of up to 200 that are spread over the source.
+double mean_sample_bytes(const Source& source);
 
 }  // namespace stoker

@@ -68,6 +68,27 @@ TEST_F(BenchCli, WritesJsonAndMarkdownThatNameMachineAndCommit) {
               24 * json["results"]["cpu_ms_per_image"].get<double>(), 1e-9);
 }
 
+TEST_F(BenchCli, APlanMeasuresModelsAndChecksItself) {
+  const ProgramResult plan =
+      run_stoker({"plan", "--gpus", "2", "--rate", "100", "--batch", "8", "--size", "32",
+                  "--seconds", "0.5", "--check", "0.6", "--out", path("plan")});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("the fewest that feed them: modelled "));
+  const Json json = read_json("plan/plan.json");
+  const Json& results = json["results"];
+  EXPECT_NEAR(results["images_per_second"].get<double>(), 200, 4);
+  EXPECT_GT(results["cpu_ms_per_image"], 0);
+  EXPECT_EQ(json["settings"]["feed"]["augment"], "output=32x32 random_resized_crop | flip");
+  const Json& check = results["check"];
+  EXPECT_GT(check["steps"], 0);
+  EXPECT_LE(check["rate"].get<double>(), 100);
+  const double measured = check["measured_images_per_second"];
+  EXPECT_GT(measured, 0);
+  EXPECT_NEAR(check["off"].get<double>(),
+              check["predicted_images_per_second"].get<double>() / measured - 1, 1e-9);
+  EXPECT_THAT(plan.out, HasSubstr("% off what it delivered in "));
+}
+
 TEST_F(BenchCli, OptionsComeFromASectionOfItsOwn) {
   folder_.write(
       "all.toml",
@@ -119,6 +140,8 @@ TEST_F(BenchCli, RefusesWhatMakesNoSense) {
   refused({"bench", "predict", "--n", "1,3"}, "2xthrottled's 2 GPUs");
   refused({"bench", "compare", "/no/a.json", "/no/b.json"}, "/no/a.json");
   refused({"plan", "--gpus", "8", "--rate", "3000", "--feed", "/no/feed.json"}, "/no/feed.json");
+  refused({"plan", "--gpus", "8", "--rate", "3", "--feed", "x", "--check"},
+          "--check: with --feed nothing is measured here");
   refused({"plan", "--gpus", "8", "--rate", "3", "--node-cores", "8"}, "needs --cores");
   refused({"plan", "--gpus", "8", "--rate", "3", "--link-gbit", "8"}, "--node-cores");
   refused({"plan", "--gpus", "8", "--rate", "3", "--cores", "8"}, "--node-cores");

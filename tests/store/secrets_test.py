@@ -80,7 +80,7 @@ COMMANDS = {
     "check": ["--data", "ADDRESS"],
     "index": ["--data", "ADDRESS"],
     "pack": ["--data", "ADDRESS", "--format", "tar", "--out", "OUT/packed"],
-    "plan": ["--data", "ADDRESS", "--gpus", "1", "--rate", "100", "--size", "16", "--repeats", "1", "--out", "OUT"],
+    "plan": ["--data", "ADDRESS", "--gpus", "1", "--rate", "100", "--size", "16", "--seconds", "0.5", "--out", "OUT"],
     "bench feed": ["--data", "ADDRESS", *SMALL, "--size", "16", "--cpu-ms", "1", "--repeats", "1", "--out", "OUT"],
     "bench emulate": ["--data", "ADDRESS", "--size", "16", "--rate", "200", "--batch", "8", "--n", "1", "--steps", "2", "--repeats", "1",
                       "--out", "OUT"],

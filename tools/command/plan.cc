@@ -1,20 +1,21 @@
 // stoker plan: calculates the machine that a number of GPUs needs, and predicts how they scale on a
 // machine's links.
-#include "bench/suite/plan.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <set>
 #include <stdexcept>
 
 #include "bench/suite/feed_bench.h"
+#include "bench/suite/feed_parts.h"
 #include "bench/suite/link_plan.h"
 #include "pipeline/files/json_file.h"
 #include "staging/allowed_cores.h"
 #include "staging/batch_layout.h"
 #include "tools/command/bench_options.h"
 #include "tools/command/command.h"
+#include "tools/command/machine_plan.h"
 #include "tools/machine/machine.h"
 #include "tools/option/bucket_choice.h"
 #include "tools/option/train_options.h"
@@ -24,6 +25,8 @@ namespace stoker {
 namespace {
 
 constexpr double kMiB = 1 << 20;
+// A row costs the same in any batch.
+constexpr int kMeasuredRows = 64;
 
 // Up to so many GPUs the tables have each number of them, beyond that 1, 2, 4 and so on.
 constexpr int kAllCounts = 8;
@@ -163,23 +166,54 @@ nlohmann::ordered_json read_feed(const std::string& path) {
   }
 }
 
-// Measures the cost of an image here and now, with all cores.
-// `row`: its size; {}: that of the augmentation.
-nlohmann::ordered_json measure_feed(const BenchDataOptions& data, Size row, int batch, int repeats,
-                                    const nlohmann::ordered_json& machine) {
-  const BenchData feed(data);
-  FeedBenchOptions options;
-  options.augment = data.augment.spec(feed.source());
-  if (row != Size{}) options.augment = options.augment.with_output(row);
-  options.decode = data.data.decode();
-  options.io_threads = data.data.io_threads;
-  options.workers = {usable_cores()};
-  options.batches = {std::min(batch, 64)};  // a row costs the same in any batch
-  options.repeats = repeats;
-  Report report = bench_feed(feed.source(), options);
-  report.machine = machine;
-  report.settings["data"] = feed.describe();
-  return to_json(report);
+// A plan starts from it: a feed that was measured here and now, or the result of a bench.
+struct PlannedFeed {
+  FeedCost cost;
+  FeedWhatIf model;
+  nlohmann::ordered_json settings, machine;
+  double full_rate = 0;  // images/s of the machine's own cores
+};
+
+// A feed on all cores. `row`: the size of its rows; {}: that of the augmentation.
+FeedWork work_of(const BenchDataOptions& data, const Source& source, Size row,
+                 const PlanDemand& demand) {
+  FeedWork work{source, data.augment.spec(source), {}};
+  if (row != Size{}) work.augment = work.augment.with_output(row);
+  work.options.batch_size = std::min(demand.batch, kMeasuredRows);
+  work.options.epochs = -1;
+  work.options.ring_depth = demand.ring_depth;
+  work.options.slots = demand.slots;
+  work.options.feed = data.data.feed();
+  work.options.feed.workers = usable_cores();
+  work.options.feed.max_bad = 1e18;
+  // An epoch that makes seek indexes costs more than those after it.
+  work.options.feed.seek_index = "off";
+  return work;
+}
+
+PlannedFeed measure_feed(const FeedWork& work, double seconds) {
+  const MeasuredFeed feed = measure_full_feed(work.source, work.augment, work.options, seconds);
+  return {.cost = feed_cost(feed, mean_sample_bytes(work.source), work.augment.output),
+          .model = feed.model(),
+          .settings = {{"samples", work.source.size()},
+                       {"augment", work.augment.describe()},
+                       {"pixels", to_string(work.options.feed.decode.pixels)},
+                       {"workers", work.options.feed.workers},
+                       {"io_threads", work.options.feed.io_threads},
+                       {"seconds", seconds}},
+          .machine = {},
+          .full_rate = feed.measured.samples_per_second};
+}
+
+PlannedFeed read_planned_feed(const std::string& path, const PlanDemand& demand) {
+  const nlohmann::ordered_json feed = read_feed(path);
+  const FeedCost cost = feed_cost(feed);
+  const nlohmann::ordered_json machine = feed.at("machine");
+  return {.cost = cost,
+          .model = even_feed(cost, demand),
+          .settings = feed.at("settings"),
+          .machine = machine,
+          .full_rate = 1e3 * machine.value("cores_usable", 0) / cost.cpu_ms};
 }
 
 nlohmann::ordered_json results_of(const MachinePlan& plan, const FeedCost& cost) {
@@ -187,12 +221,60 @@ nlohmann::ordered_json results_of(const MachinePlan& plan, const FeedCost& cost)
           {"busy_cores", plan.busy_cores},
           {"cores", plan.cores},
           {"workers", plan.workers},
+          {"images_per_second", plan.images_per_second},
+          {"waiting_share", plan.waiting_share},
           {"ring_bytes", plan.ring_bytes},
           {"worker_bytes", plan.worker_bytes},
           {"slot_bytes_per_gpu", plan.slot_bytes},
           {"bus_bytes_per_second_per_gpu", plan.bus_bytes_per_second},
           {"storage_bytes_per_second", plan.storage_bytes_per_second},
           {"memory_bytes_per_second", plan.memory_bytes_per_second}};
+}
+
+// Runs the feed against emulated devices that ask for all that this machine is predicted to
+// deliver, and adds how far the prediction is off.
+void check_prediction(const FeedWork& work, const PlannedFeed& feed, const PlanDemand& demand,
+                      double seconds, Report& report) {
+  PlanDemand here = demand;
+  here.gpus = std::clamp(static_cast<int>(std::ceil(feed.full_rate / demand.rate)), 1, demand.gpus);
+  here.rate = std::min(demand.rate, feed.full_rate / here.gpus);
+  const FeedChange devices = demanded_devices(here);
+  const FeedWhatIf::Prediction predicted = feed.model.predict(devices);
+  LoaderOptions options = work.options;
+  options.batch_size = devices.rows;
+  FeedRun how;
+  how.demand = here.rate;
+  how.seconds = seconds;
+  how.devices = devices.devices;
+  ProfiledRun run;
+  const Profile profile = profile_emulated(work.source, work.augment, options, how, run);
+  const RunMeasurements& measured = profile.measurements.measured;
+  if (measured.steps == 0) {
+    throw std::runtime_error(fmt::format(
+        "--check: no step of {} samples came in {:g} s: give it longer", devices.rows, seconds));
+  }
+  const double off = predicted.samples_per_second / measured.samples_per_second - 1;
+  report.tables.push_back({fmt::format("Check: {} emulated GPU{} at {} images/s", devices.devices,
+                                       devices.devices > 1 ? "s" : "", significant(here.rate)),
+                           {"", "predicted", "measured"},
+                           {{"images/s", significant(predicted.samples_per_second),
+                             significant(measured.samples_per_second)},
+                            {"waiting", fmt::format("{:.1f} %", 100 * predicted.waiting_share),
+                             fmt::format("{:.1f} %", 100 * measured.split.waiting_share())}}});
+  report.notes.push_back(fmt::format(
+      "The prediction for this machine is {:+.1f} % off what it delivered in {:.0f} s; {}.",
+      100 * off, measured.seconds, headline(profile.verdict)));
+  report.results["check"] = {{"gpus", devices.devices},
+                             {"rate", here.rate},
+                             {"batch", devices.rows},
+                             {"seconds", measured.seconds},
+                             {"steps", measured.steps},
+                             {"predicted_images_per_second", predicted.samples_per_second},
+                             {"measured_images_per_second", measured.samples_per_second},
+                             {"off", off},
+                             {"predicted_waiting_share", predicted.waiting_share},
+                             {"measured_waiting_share", measured.split.waiting_share()},
+                             {"limit", to_string(profile.verdict.limit)}};
 }
 
 // Shows what a data set has in each bucket.
@@ -248,13 +330,15 @@ int run_plan(int argc, char** argv) {
   NodeDemand nodes;
   std::string feed_file;
   BucketChoice bucket_choice;
-  int repeats = 7;
+  double seconds = 4;
+  std::optional<double> check;
   auto app = make_parser(
       "plan",
       "Calculates the machine that a number of GPUs needs: cores, memory, bus, storage and memory\n"
       "bandwidth. It starts from what an image costs, which is measured here, with the cores and\n"
-      "the data that there are, or read from the result of an earlier `stoker bench feed --out`.\n"
-      "Other CPUs have other costs.\n"
+      "the data that there are, or read from the result of an earlier `stoker bench feed --out`,\n"
+      "and models the feed as `stoker profile` does. Other CPUs have other costs.\n"
+      "--check runs the feed for a minute, and says how far the prediction was off.\n"
       "With --node-cores it also says how many machines without GPUs are to help.\n"
       "With --machine it also predicts, by a simulation of the schedule of a training on the "
       "links\n"
@@ -263,6 +347,7 @@ int run_plan(int argc, char** argv) {
       "that\n"
       "is cut on the host or on GPUs, with the bytes over each link and the largest batch.",
       "  stoker plan --gpus 8 --rate 3000 --size 224 --data data/imagenette\n"
+      "  stoker plan --gpus 8 --rate 3000 --data data/imagenette --model resnet50 --check\n"
       "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json\n"
       "  stoker plan --gpus 8 --rate 300 --data \"laion-{000..127}.tar\" --buckets 1024\n"
       "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json --cores 64 --node-cores 32\n"
@@ -288,7 +373,15 @@ int run_plan(int argc, char** argv) {
       ->check(CLI::Range(0.0, 0.99));
   app->add_option("--feed", feed_file,
                   "feed.json to take the costs from (default: they are measured)");
-  add_repeats_option(*app, repeats, "the measurement");
+  app->add_option("--seconds", seconds, "Seconds of a measurement, after its warm-up")
+      ->check(CLI::Range(0.5, 3600.0));
+  app->add_option("--check", check,
+                  "Also run the feed for so many seconds against emulated GPUs that ask for what "
+                  "this machine is to deliver, and say how far the prediction was off (without a "
+                  "number: 60)")
+      ->expected(0, 1)
+      ->default_str("60")
+      ->check(CLI::Range(0.5, 3600.0));
   add_bench_data_options(*app, data);
   add_bucket_choice(*app, bucket_choice);
   add_link_options(*app, links);
@@ -307,26 +400,30 @@ int run_plan(int argc, char** argv) {
   output.begin("stoker plan", argc, argv);
   SharedBuckets buckets;
   Size row;
+  std::optional<BenchData> files;
+  if (feed_file.empty()) files.emplace(data);
   if (bucket_choice.is_wanted()) {
-    const BenchData pictures(data);
-    buckets = bucket_choice.of(pictures.source(), data.data.decode());
+    buckets = bucket_choice.of(files->source(), data.data.decode());
     if (!data.augment.augment) data.augment.augment = kBucketStages;
     row = largest_of(buckets->sizes());
   }
-  const nlohmann::ordered_json feed =
-      feed_file.empty() ? measure_feed(data, row, demand.batch, repeats, output.machine())
-                        : read_feed(feed_file);
-  const FeedCost cost = feed_cost(feed);
-  const MachinePlan plan = plan_machine(cost, demand);
-  const int cores = feed.at("machine").value("cores_usable", 0);
-  const double gpus_fed =
-      demand.gpus * cores * (1 - demand.headroom) / plan.busy_cores;  // of the measured machine
+  std::optional<FeedWork> work;
+  if (files) work.emplace(work_of(data, files->source(), row, demand));
+  PlannedFeed feed = work ? measure_feed(*work, seconds) : read_planned_feed(feed_file, demand);
+  if (work) {
+    feed.settings["data"] = files->describe();
+    feed.machine = output.machine();
+  }
+  const FeedCost& cost = feed.cost;
+  const MachinePlan plan = plan_machine(cost, feed.model, demand);
+  const int cores = feed.machine.value("cores_usable", 0);
+  const double gpus_fed = feed.full_rate * (1 - demand.headroom) / demand.rate;
   Report report;
   report.bench = "plan";
-  report.settings = {{"gpus", demand.gpus},         {"rate", demand.rate},
-                     {"batch", demand.batch},       {"ring_depth", demand.ring_depth},
-                     {"slots", demand.slots},       {"headroom", demand.headroom},
-                     {"feed", feed.at("settings")}, {"feed_machine", feed.at("machine")}};
+  report.settings = {{"gpus", demand.gpus},   {"rate", demand.rate},
+                     {"batch", demand.batch}, {"ring_depth", demand.ring_depth},
+                     {"slots", demand.slots}, {"headroom", demand.headroom},
+                     {"feed", feed.settings}, {"feed_machine", feed.machine}};
   report.results = results_of(plan, cost);
   report.results["measured_machine_feeds_gpus"] = gpus_fed;
   report.tables.push_back(plan_table(plan, demand));
@@ -343,11 +440,12 @@ int run_plan(int argc, char** argv) {
       fmt::format("From {} ms of one core per image of {} x {} px ({}–{}), measured on: {}.",
                   significant(cost.cpu_ms), cost.size.width, cost.size.height,
                   significant(cost.cpu_ms_low), significant(cost.cpu_ms_high),
-                  machine_line(feed.at("machine"))),
+                  machine_line(feed.machine)),
       fmt::format("That machine's {} cores would feed {} such GPUs.", cores,
                   significant(gpus_fed, 2)),
       "Many cores cost more per image than few: memory bandwidth and clocks are shared. `stoker "
       "bench feed` shows the efficiency on this machine."};
+  if (check) check_prediction(*work, feed, demand, *check, report);
   if (buckets) add_bucket_table(*buckets, report);
   if (machine) predict_links(links, *machine, cost, demand, data.augment.model, report);
   return output.finish(std::move(report));

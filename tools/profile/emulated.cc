@@ -134,6 +134,7 @@ Profile profile_emulated(const Source& source, const AugmentSpec& augment,
         make_profile(run, emulated_shape(wanted, devices), how.storage,
                      source.storage().store_stats(), [&](SampleId id) { return source.name(id); });
     profile.planned_bytes = loader.memory_plan().total_bytes();
+    profile.scratch_bytes = loader.memory_plan().scratch_bytes;
   }
   profile.device = fmt::format("{} emulated, of {:g} images/s{}", devices.size(), how.demand,
                                devices.size() > 1 ? " each" : "");

@@ -12,9 +12,13 @@ constexpr int64_t kModelledRows = 6000;
 constexpr double kNothing = 1e-9;
 constexpr uint64_t kSeed = 1;
 
-int modelled_steps(const FeedShape& shape) {
-  const int64_t rows = std::max(1, shape.rows * shape.devices);
-  return static_cast<int>(std::clamp<int64_t>(kModelledRows / rows, 40, 400));
+int modelled_steps(const FeedModel& model) {
+  return static_cast<int>(std::clamp<int64_t>(kModelledRows / std::max(1, model.rows), 40, 400));
+}
+
+std::vector<double> times(double factor, std::vector<double> values) {
+  for (double& value : values) value *= factor;
+  return values;
 }
 
 std::vector<double> drawn_again(const std::vector<double>& values, std::mt19937_64& random) {
@@ -75,7 +79,8 @@ double FeedWhatIf::cpu_speed(const FeedChange& change) const {
 
 FeedModel FeedWhatIf::changed(const FeedChange& change) const {
   FeedModel model;
-  model.rows = shape_.rows * shape_.devices;
+  const int rows = change.rows > 0 ? change.rows : shape_.rows;
+  model.rows = rows * (change.devices > 0 ? change.devices : shape_.devices);
   model.workers = std::max(1, shape_.workers + change.workers);
   model.io_threads = std::max(0, shape_.io_threads + change.io_threads);
   model.ring_depth = std::max(1, shape_.ring_depth + change.ring_depth);
@@ -96,19 +101,29 @@ FeedModel FeedWhatIf::changed(const FeedChange& change) const {
   if (change.fill_free) model.fill_cpu_s = {kNothing};
   if (change.copy_free) model.copy_s = {kNothing};
   if (change.step_free) model.hold_s = model.rest_s = {kNothing};
+  if (change.step_s > 0) {
+    const double left_out = base_.samples_per_second / measured_.samples_per_second;
+    model.fill_cpu_s = times(left_out, model.fill_cpu_s);
+    model.copy_s = times(static_cast<double>(rows) / shape_.rows, model.copy_s);
+    model.hold_s = {change.step_s};
+    model.rest_s = {kNothing};
+  }
   return model;
 }
 
 ModelledRun FeedWhatIf::modelled(const FeedChange& change) const {
-  return run_model(changed(change), modelled_steps(shape_), kSeed);
+  const FeedModel model = changed(change);
+  return run_model(model, modelled_steps(model), kSeed);
 }
 
 FeedWhatIf::Prediction FeedWhatIf::predict(const FeedChange& change) const {
   const ModelledRun run = modelled(change);
   Prediction result;
   result.samples_per_second =
-      measured_.samples_per_second * run.samples_per_second / base_.samples_per_second;
-  if (bound_ > 0 && !change.step_free) {
+      change.step_s > 0
+          ? run.samples_per_second
+          : measured_.samples_per_second * run.samples_per_second / base_.samples_per_second;
+  if (bound_ > 0 && !change.step_free && change.step_s <= 0) {
     result.samples_per_second = std::min(result.samples_per_second, bound_);
   }
   result.waiting_share = (run.input_wait_s + run.copy_wait_s) / run.step_s;

@@ -1,6 +1,8 @@
 // "What if" for a measured feed: models the feed as it is, and with a change. A prediction is the
 // measured rate times the ratio of the two modelled rates, so that what the model leaves out
 // cancels. It is never above the rate of the steps without their input, if that was measured.
+// With other devices (FeedChange::step_s) it is the modelled rate itself: their steps are given,
+// and what the model leaves out is in the times of the rows instead.
 #pragma once
 
 #include "tools/profile/feed_model.h"
@@ -32,6 +34,9 @@ struct FeedChange {
   bool step_free = false;     // the device takes no time
   bool undisturbed = false;   // no other program uses the cores
   double cores = 0;           // to add
+  // Other devices, of which each takes a batch in `step_s` seconds. 0: those that were measured.
+  int rows = 0, devices = 0;  // in a device's batch; 0: as measured
+  double step_s = 0;
   bool operator==(const FeedChange&) const = default;
 };
 
@@ -48,6 +53,7 @@ class FeedWhatIf {
   FeedWhatIf(const FeedShape& shape, const RunMeasurements& measured, double bound,
              const OtherWorkers& other = {});
 
+  const FeedShape& shape() const { return shape_; }
   bool possible() const { return possible_; }  // whether enough was measured to model the feed
   ModelledRun modelled(const FeedChange& change) const;
   // `waiting_share`: share of a step.

@@ -31,6 +31,7 @@ struct Profile {
   CheckpointCost checkpoint;
   std::vector<std::string> left_out;  // options of the training that the profile had no use for
   int64_t planned_bytes = 0;          // planned memory; 0: unknown
+  int64_t scratch_bytes = 0;          // that of a feed's workers
   int64_t resident_bytes = 0;
 };
 

@@ -54,6 +54,31 @@ Verdict verdict_of(ProfileMeasurements profile) {
   return diagnose(profile);
 }
 
+// A feed whose rows take 1 ms was measured at full speed: 1,600 images/s of 2 workers, of which the
+// model says 2,000. So a row takes 1.25 ms in truth, and other devices get what such rows allow.
+TEST(FeedWhatIf, OtherDevicesKeepTheirStepsAndTheRowsTakeWhatTheModelLeavesOut) {
+  ProfileMeasurements profile = fed();
+  profile.measured.hold_s = profile.measured.rest_s = {1e-9};
+  profile.measured.samples_per_second = 1600;
+  profile.shape.io_threads = 0;
+  profile.measured.read_s.clear();
+  const FeedWhatIf feed(profile.shape, profile.measured, -1);
+  ASSERT_TRUE(feed.possible());
+  EXPECT_NEAR(feed.predict({}).samples_per_second, 1600, 1e-6);
+  // Two devices of 400 images/s each: the steps limit, exactly.
+  const auto fed_ones = feed.predict({.rows = 40, .devices = 2, .step_s = 0.1});
+  EXPECT_NEAR(fed_ones.samples_per_second, 800, 0.1);
+  EXPECT_NEAR(fed_ones.waiting_share, 0, 1e-3);
+  // Two of 2,000: the rows limit, at what was measured.
+  const auto starved = feed.predict({.rows = 40, .devices = 2, .step_s = 0.02});
+  EXPECT_NEAR(starved.samples_per_second, 1600, 20);
+  EXPECT_NEAR(starved.waiting_share, 0.6, 0.01);
+  // With two workers and two cores more: twice as many.
+  const auto more =
+      feed.predict({.workers = 2, .cores = 2, .rows = 40, .devices = 2, .step_s = 0.02});
+  EXPECT_NEAR(more.samples_per_second, 3200, 40);
+}
+
 TEST(Verdict, AFedDeviceIsItself) {
   const Verdict verdict = verdict_of(fed());
   EXPECT_EQ(verdict.limit, Limit::device);

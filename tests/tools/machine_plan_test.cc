@@ -1,4 +1,4 @@
-#include "bench/suite/plan.h"
+#include "tools/command/machine_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -23,13 +23,16 @@ FeedCost cost() {
 PlanDemand demand() { return {.gpus = 8, .rate = 3000, .batch = 256, .ring_depth = 4, .slots = 2}; }
 
 TEST(Plan, IsTheArithmeticOfTheFormulae) {
-  const MachinePlan plan = plan_machine(cost(), demand());
+  const MachinePlan plan = plan_machine(cost(), even_feed(cost(), demand()), demand());
   // 24,000 images/s of 1.5 ms each keep 36 cores busy; with a fifth left free that takes 45.
   EXPECT_DOUBLE_EQ(plan.busy_cores, 36);
   EXPECT_DOUBLE_EQ(plan.busy_cores_low, 33.6);
   EXPECT_DOUBLE_EQ(plan.busy_cores_high, 38.4);
   EXPECT_EQ(plan.workers, 36);
   EXPECT_EQ(plan.cores, 45);
+  // Rows that all take the same time leave nobody waiting for the slowest.
+  EXPECT_GT(plan.images_per_second, 0.99 * 24'000);
+  EXPECT_LE(plan.images_per_second, 24'000 * (1 + 1e-9));
   EXPECT_EQ(plan.worker_bytes, 36'000);
 
   const BatchLayout layout({.rows = 256, .height = 224, .width = 224});
@@ -45,20 +48,57 @@ TEST(Plan, IsTheArithmeticOfTheFormulae) {
 TEST(Plan, GrowsWithWhatIsAskedFor) {
   PlanDemand twice = demand();
   twice.rate *= 2;
-  EXPECT_DOUBLE_EQ(plan_machine(cost(), twice).busy_cores, 72);
+  EXPECT_DOUBLE_EQ(plan_machine(cost(), even_feed(cost(), twice), twice).busy_cores, 72);
   PlanDemand no_room = demand();
   no_room.headroom = 0;
-  EXPECT_EQ(plan_machine(cost(), no_room).cores, 36);
+  EXPECT_EQ(plan_machine(cost(), even_feed(cost(), no_room), no_room).cores, 36);
+}
+
+// The mean is the same, but one row in eight takes eight times as long: a batch waits for it.
+TEST(Plan, NeedsMoreWorkersWhereRowsDiffer) {
+  PlanDemand few{.gpus = 1, .rate = 3300, .batch = 16, .ring_depth = 4, .slots = 0};
+  FeedShape shape;
+  shape.rows = 16;
+  shape.ring_depth = few.ring_depth;
+  RunMeasurements measured;
+  measured.fill_cpu_s.assign(7, 0.8e-3);
+  measured.fill_cpu_s.push_back(6.4e-3);
+  measured.hold_s = measured.rest_s = {1e-9};
+  measured.samples_per_second = 1 / 1.5e-3;
+  const FeedWhatIf uneven(shape, measured, -1);
+  const MachinePlan even = plan_machine(cost(), even_feed(cost(), few), few);
+  const MachinePlan plan = plan_machine(cost(), uneven, few);
+  EXPECT_GT(plan.workers, even.workers);
+  EXPECT_GE(plan.cores, even.cores);
+  EXPECT_TRUE(plan.feeds(few));
+  // One batch at a time is filled between two steps, however many workers there are.
+  few.ring_depth = 1;
+  const MachinePlan starved = plan_machine(cost(), even_feed(cost(), few), few);
+  EXPECT_FALSE(starved.feeds(few));
+  EXPECT_GT(starved.waiting_share, 0.1);
+  EXPECT_EQ(starved.workers, 16);  // a row each
+}
+
+// A machine for 40 GPUs is one for 16, two and a half times.
+TEST(Plan, IsInProportionForManyGpus) {
+  PlanDemand many = demand();
+  many.gpus = 40;
+  many.batch = 1 << 18;
+  const MachinePlan plan = plan_machine(cost(), even_feed(cost(), many), many);
+  EXPECT_DOUBLE_EQ(plan.busy_cores, 180);
+  EXPECT_GE(plan.workers, 180);
+  EXPECT_LE(plan.workers, 184);
+  EXPECT_GT(plan.images_per_second, 0.99 * 120'000);
 }
 
 TEST(Plan, RefusesWhatMakesNoSense) {
   PlanDemand bad = demand();
   bad.rate = 0;
-  EXPECT_THROW(plan_machine(cost(), bad), std::invalid_argument);
+  EXPECT_THROW(plan_machine(cost(), even_feed(cost(), demand()), bad), std::invalid_argument);
   bad = demand();
   bad.headroom = 1;
-  EXPECT_THROW(plan_machine(cost(), bad), std::invalid_argument);
-  EXPECT_THROW(plan_machine({}, demand()), std::invalid_argument);
+  EXPECT_THROW(plan_machine(cost(), even_feed(cost(), demand()), bad), std::invalid_argument);
+  EXPECT_THROW(plan_machine({}, even_feed(cost(), demand()), demand()), std::invalid_argument);
 }
 
 TEST(Plan, ReadsWhatTheFeedBenchWrote) {

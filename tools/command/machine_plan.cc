@@ -1,4 +1,4 @@
-#include "bench/suite/plan.h"
+#include "tools/command/machine_plan.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +11,13 @@
 
 namespace stoker {
 namespace {
+
+// A machine is modelled up to so many devices, and rows in a batch of each.
+constexpr int kMostDevices = 16;
+constexpr int kMostRows = 1024;
+
+// A feed that delivers this share of the demand delivers it.
+constexpr double kDelivered = 0.99;
 
 std::string gigabytes(double bytes_per_second) {
   return significant(1e-9 * bytes_per_second) + " GB/s";
@@ -56,15 +63,93 @@ FeedCost feed_cost(const nlohmann::ordered_json& feed_report) {
   }
 }
 
-MachinePlan plan_machine(const FeedCost& cost, const PlanDemand& demand) {
+FeedCost feed_cost(const MeasuredFeed& feed, double sample_bytes, Size size) {
+  return {.cpu_ms = feed.cpu_ms,
+          .cpu_ms_low = feed.cpu_ms_low,
+          .cpu_ms_high = feed.cpu_ms_high,
+          .sample_bytes = sample_bytes,
+          .worker_bytes = feed.worker_bytes,
+          .size = size};
+}
+
+FeedWhatIf even_feed(const FeedCost& cost, const PlanDemand& demand) {
+  constexpr double kNothing = 1e-9;
+  FeedShape shape;
+  shape.rows = std::min(demand.batch, kMostRows);
+  shape.ring_depth = demand.ring_depth;
+  shape.slots = std::min(demand.slots, 3);
+  RunMeasurements measured;
+  measured.fill_cpu_s = {1e-3 * cost.cpu_ms};
+  measured.copy_s = measured.hold_s = measured.rest_s = {kNothing};
+  measured.samples_per_second = 1e3 / cost.cpu_ms;
+  measured.busy_workers = measured.own_cores = 1;
+  return FeedWhatIf(shape, measured, -1);
+}
+
+FeedChange demanded_devices(const PlanDemand& demand) {
+  const int rows = std::min(demand.batch, kMostRows);
+  return {
+      .rows = rows, .devices = std::min(demand.gpus, kMostDevices), .step_s = rows / demand.rate};
+}
+
+namespace {
+
+// With so many workers, each on a core of its own.
+FeedWhatIf::Prediction with_workers(const FeedWhatIf& feed, const PlanDemand& demand, int workers) {
+  FeedChange change = demanded_devices(demand);
+  change.workers = workers - feed.shape().workers;
+  change.cores = 2 * workers + 1;  // the feed's other threads have theirs
+  change.undisturbed = true;
+  return feed.predict(change);
+}
+
+// More workers than this many times the busy cores bring nothing.
+constexpr int kMostTimes = 4;
+
+// Returns the fewest workers, from `least` on, with which the demanded devices are fed, or as well
+// as they can be.
+int enough_workers(const FeedWhatIf& feed, const PlanDemand& demand, int least) {
+  const auto rate = [&](int workers) {
+    return with_workers(feed, demand, workers).samples_per_second;
+  };
+  const double demanded = demand.rate * std::min(demand.gpus, kMostDevices);
+  const double wanted = kDelivered * std::min(demanded, rate(kMostTimes * least));
+  int enough = least, too_few = least - 1;
+  while (enough < kMostTimes * least && rate(enough) < wanted) {
+    too_few = enough;
+    enough += std::max(1, enough / 16);
+  }
+  while (enough - too_few > 1) {
+    const int middle = too_few + (enough - too_few) / 2;
+    (rate(middle) < wanted ? too_few : enough) = middle;
+  }
+  return enough;
+}
+
+}  // namespace
+
+bool MachinePlan::feeds(const PlanDemand& demand) const {
+  // Enough is kDelivered of what any number of workers delivers, which may be as little itself.
+  return images_per_second >= kDelivered * kDelivered * demand.gpus * demand.rate;
+}
+
+MachinePlan plan_machine(const FeedCost& cost, const FeedWhatIf& feed, const PlanDemand& demand) {
   check_feed_demand(cost, demand);
   MachinePlan plan;
   const double images = demand.gpus * demand.rate;  // per second
   plan.busy_cores = 1e-3 * images * cost.cpu_ms;
   plan.busy_cores_low = 1e-3 * images * cost.cpu_ms_low;
   plan.busy_cores_high = 1e-3 * images * cost.cpu_ms_high;
-  plan.workers = static_cast<int>(std::ceil(plan.busy_cores));
-  plan.cores = static_cast<int>(std::ceil(plan.busy_cores / (1 - demand.headroom)));
+  const double parts = std::max(1.0, static_cast<double>(demand.gpus) / kMostDevices);
+  const int part = enough_workers(
+      feed, demand, std::max(1, static_cast<int>(std::ceil(plan.busy_cores / parts))));
+  const FeedWhatIf::Prediction fed = with_workers(feed, demand, part);
+  plan.workers = static_cast<int>(std::ceil(part * parts));
+  plan.images_per_second = fed.samples_per_second * parts;
+  plan.waiting_share = fed.waiting_share;
+  // All but one of the workers are busy; the last one may be a part.
+  const double busy = std::max(plan.busy_cores, plan.workers - parts);
+  plan.cores = static_cast<int>(std::ceil(busy / (1 - demand.headroom)));
 
   const BatchLayout layout = layout_of(cost, demand);
   const auto slab = static_cast<int64_t>(layout.slab_bytes());
@@ -90,7 +175,10 @@ Table plan_table(const MachinePlan& plan, const PlanDemand& demand) {
       fmt::format("{} busy ({}–{}), {:.0f} % headroom", significant(plan.busy_cores),
                   significant(plan.busy_cores_low), significant(plan.busy_cores_high),
                   100 * demand.headroom));
-  add("workers", std::to_string(plan.workers), "the busy cores, rounded up");
+  add("workers", std::to_string(plan.workers),
+      fmt::format("the fewest that feed {}: modelled {} images/s, waiting {:.1f} %",
+                  plan.feeds(demand) ? "them" : "as well as such a ring can",
+                  significant(plan.images_per_second), 100 * plan.waiting_share));
   add("host memory, pinned", memory_text(plan.ring_bytes),
       fmt::format("{} x {} slabs of {} samples", demand.gpus, demand.ring_depth, demand.batch));
   add("host memory, workers", memory_text(plan.worker_bytes), "an upper bound of their scratch");
