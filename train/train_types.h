@@ -78,6 +78,9 @@ struct TrainOptions {
   int ring_depth = 4;   // of the training's Loader, as in LoaderOptions
   int slots = -1;       // likewise; -1: 0 on host devices, which lease the ring, 2 on GPUs
   bool receipt = true;  // write receipt.json with the digests of all pixels that were trained on
+  // Keep the loss of every row of every step in row_losses.bin (train/run/step_log.h). For engines
+  // that give them: the CPU's.
+  bool row_losses = false;
   Tracer* tracer = nullptr;  // records the feed and the steps; must outlive the Trainer
   // Internal (pipeline/measure_hooks.h); null except in measurements.
   MeasureHooks* measure = nullptr;

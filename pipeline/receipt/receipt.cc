@@ -161,13 +161,7 @@ struct Receipt::Impl {
                                     std::to_string(i) + " of step " + std::to_string(header.step) +
                                     " has none");
       }
-      const uint64_t words[] = {static_cast<uint64_t>(ids[i]), notes[i].digest,
-                                static_cast<uint64_t>(first_row) + i};
-      const Digest128 sample = digest128({words, 2});
-      step.record.epoch_sum.low += sample.low;
-      step.record.epoch_sum.high += sample.high;
-      step.record.digest += digest128(words).low;
-      ++step.record.rows;
+      step.record.add(ids[i], notes[i].digest, first_row + static_cast<int64_t>(i));
       step.rows[device].push_back({static_cast<uint32_t>(ids[i]),  //
                                    static_cast<uint32_t>(notes[i].digest)});
     }
@@ -231,6 +225,15 @@ struct Receipt::Impl {
     return all;
   }
 };
+
+void StepRecord::add(SampleId id, uint64_t digest_of_row, int64_t row) {
+  const uint64_t words[] = {static_cast<uint64_t>(id), digest_of_row, static_cast<uint64_t>(row)};
+  const Digest128 sample = digest128({words, 2});
+  epoch_sum.low += sample.low;
+  epoch_sum.high += sample.high;
+  digest += digest128(words).low;
+  ++rows;
+}
 
 Receipt::Receipt(const std::string& directory, const ReceiptInfo& info, Step first_step,
                  int64_t max_row_bytes)

@@ -52,6 +52,8 @@ struct StepRecord {
   Digest128 epoch_sum;  // sum over the rows of a mix of (id, pixels): order does not matter
   uint32_t rows = 0;    // with weight > 0
   uint32_t epoch = 0;
+  // Adds a row that counts: `row` is its place in the global batch.
+  void add(SampleId id, uint64_t digest_of_row, int64_t row);
 };
 struct RowRecord {
   uint32_t id = 0;      // low half

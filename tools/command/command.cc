@@ -34,6 +34,8 @@ constexpr std::array kCommands = {
     Command{"info", "says what this build and this machine have", run_info},
     Command{"make-shapes", "draws a data set of ten classes of shapes", run_make_shapes},
     Command{"receipt", "compares what two runs were fed", run_receipt},
+    Command{"rewind", "draws a step of a run again, and says which rows carry its loss",
+            run_rewind},
 };
 
 // Returns how many letters must be put in, left out, changed or swapped with the next one.

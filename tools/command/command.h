@@ -49,6 +49,7 @@ int run_top(int argc, char** argv);
 int run_info(int argc, char** argv);
 int run_make_shapes(int argc, char** argv);
 int run_receipt(int argc, char** argv);
+int run_rewind(int argc, char** argv);
 int run_bench(int argc, char** argv);  // bench.h lists its subcommands
 int run_plan(int argc, char** argv);
 

@@ -12,7 +12,9 @@
 #include "pipeline/files/digest.h"
 #include "pipeline/files/json_file.h"
 #include "pipeline/source/subset_source.h"
+#include "tools/option/train_options.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/model/recipe_json.h"
 
 namespace stoker {
 namespace {
@@ -53,16 +55,9 @@ ReceiptSamples receipt_samples(const fs::path& path) {
 }
 
 std::string open_name(const fs::path& run, const ReceiptSamples& wanted, int64_t sample) {
-  const RunSamples samples = read_run_samples(run);
-  if (samples.data.data.empty() && samples.choice.blend.empty()) {
-    throw std::runtime_error((run / "config.json").string() + " does not name the data");
-  }
-  SampleChoice choice = samples.choice;
-  choice.weights.clear();  // names do not depend on how often samples come
-  const auto open = [&](const std::string& path, const std::string&) {
-    return open_path(samples.data, path, Split::train, "the data of " + run.string());
-  };
-  const ChosenSamples chosen = choose_samples(samples.data, choice, open);
+  RunSamples samples = read_run_samples(run);
+  samples.choice.weights.clear();  // names do not depend on how often samples come
+  const ChosenSamples chosen = open_run_samples(run, samples);
   const SubsetSource source(chosen.source(), samples.limit);
   const ReceiptSamples found{hex64(source.labels_digest()), chosen.subset, source.size()};
   if (found != wanted || sample >= source.size()) {
@@ -74,6 +69,42 @@ std::string open_name(const fs::path& run, const ReceiptSamples& wanted, int64_t
 }
 
 }  // namespace
+
+ChosenSamples open_run_samples(const fs::path& run, const RunSamples& samples) {
+  if (samples.data.data.empty() && samples.choice.blend.empty()) {
+    throw std::runtime_error((run / "config.json").string() + " does not name the data");
+  }
+  return choose_samples(
+      samples.data, samples.choice, [&](const std::string& path, const std::string&) {
+        return open_path(samples.data, path, Split::train, "the data of " + run.string());
+      });
+}
+
+TrainOptions read_run_options(const fs::path& run) {
+  return read_json_file<nlohmann::json>(
+      (run / "config.json").string(), [](const nlohmann::json& config) {
+        TrainOptions options;
+        options.recipe = recipe_from_json(config.at("recipe"));
+        const bool bf16 = config.at("precision") == "bf16";
+        options.recipe.precision = bf16 ? Precision::bf16 : Precision::fp32;
+        options.seed = config.at("seed");
+        options.init = config.value("init", "");
+        options.limit_train = config.value("limit_train", int64_t{0});
+        options.accumulate = whole_number<int>(config.at("accumulate"));
+        options.sync_batch_norm = config.value("sync_batch_norm", false);
+        options.reduce = parse_reduce(config.at("reduce"));
+        options.grad_wire = parse_grad_wire(config.value("grad_wire", "fp32"));
+        options.replicas =
+            whole_number<int>(config.at("devices")) * whole_number<int>(config.at("processes"));
+        options.subset = config.at("data").value("subset", "");
+        DataOptions decode;
+        decode.pixels = config.at("pixels");
+        decode.exif = config.at("exif");
+        decode.max_pixels = config.at("max_pixels");
+        options.feed.decode = decode.decode();
+        return options;
+      });
+}
 
 RunSamples read_run_samples(const fs::path& run) {
   return read_json_file<nlohmann::json>(
@@ -97,9 +128,18 @@ RunSamples read_run_samples(const fs::path& run) {
         store.options.ca_file = one("store_ca");
         store.options.anonymous = options.contains("store_anonymous");
         if (options.contains("store_style")) store.style = one("store_style");
+        const auto all = [&](const char* name) {
+          return options.value(name, std::vector<std::string>());
+        };
+        samples.data.targets_from = all("target_from");
+        samples.data.objects = one("objects");
+        samples.data.objects_from = one("objects_from");
+        samples.data.label_image_from = one("label_image_from");
+        samples.data.pictures_from = all("picture_from");
+        samples.choice.shuffle_blocks = one("shuffle_blocks");
         samples.choice.subset = one("subset");
         samples.choice.weights = one("weights");
-        samples.choice.blend = options.value("blend", std::vector<std::string>());
+        samples.choice.blend = all("blend");
         return samples;
       });
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/option/sample_choice.h"
+#include "train/train_types.h"
 
 namespace stoker {
 
@@ -21,6 +22,12 @@ struct RunSamples {
   std::string order;    // SampleOrder::describe(); "": every sample once, shuffled
 };
 RunSamples read_run_samples(const std::filesystem::path& run);
+// Opens the training data that config.json names. Throws std::runtime_error with the path if it
+// names none.
+ChosenSamples open_run_samples(const std::filesystem::path& run, const RunSamples& samples);
+// The options of the run that decide what it was fed and what it computed, but for its order; with
+// all replicas of all processes in one.
+TrainOptions read_run_options(const std::filesystem::path& run);
 
 struct NamedSample {
   std::string name;     // as Source::name(); "": it cannot be told

@@ -406,6 +406,9 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       ->check(CLI::Range(-1, 3));
   app.add_flag("--no-receipt", arguments.no_receipt,
                "Write no receipt.json, which takes a hash of every sample");
+  app.add_flag("--row-losses", run.row_losses,
+               "Keep the loss of every sample in every step, 2 bytes each, by which stoker rewind "
+               "ranks the samples (on the CPU)");
   add_explain_option(app, arguments.explain_augment);
   app.add_flag("--verbose", arguments.verbose,
                "Print all of the plan before the run: the whole recipe, the memory by its parts");

@@ -267,9 +267,20 @@ std::string newest_checkpoint(const std::string& runs, std::vector<std::string>*
   return found.empty() ? "" : found.front();
 }
 
+std::optional<CheckpointInfo> newest_progress(const std::string& runs) {
+  for (const auto& [step, path] : list_checkpoints(runs)) {
+    const fs::path file = path / "trainer.json";
+    if (!fs::exists(file)) continue;
+    return read_json_file<Json>(file.string(),
+                                [](const Json& json) { return checkpoint_from_json(json); });
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> newest_checkpoints(const std::vector<std::string>& folders,
-                                            std::vector<std::string>* torn) {
+                                            std::vector<std::string>* torn, int64_t last_step) {
   for (const auto& [step, first] : list_checkpoints(folders.at(0))) {
+    if (step > last_step) continue;
     std::vector<std::string> paths;
     for (const std::string& folder : folders) {
       const fs::path path = fs::path(folder) / first.filename();

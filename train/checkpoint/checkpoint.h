@@ -14,6 +14,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -99,12 +101,17 @@ void remove_old_checkpoints(const std::string& runs, int64_t step, int keep);
 std::string save_checkpoint(const std::string& runs, const CheckpointInfo& info,
                             const TrainState& state, int keep);
 
+// What the newest checkpoint of `runs` says of itself, without a look at its state; nullopt: there
+// is none.
+std::optional<CheckpointInfo> newest_progress(const std::string& runs);
 // Returns the newest complete checkpoint of `runs`, or "". Appends the paths of torn ones and what
 // is wrong with them to `torn`, newest first.
 std::string newest_checkpoint(const std::string& runs, std::vector<std::string>* torn = nullptr);
-// Returns the checkpoints of the newest step of which all folders have a complete one, or nothing.
-std::vector<std::string> newest_checkpoints(const std::vector<std::string>& folders,
-                                            std::vector<std::string>* torn = nullptr);
+// Returns the checkpoints of the newest step of which all folders have a complete one, or nothing;
+// of no step after `last_step`.
+std::vector<std::string> newest_checkpoints(
+    const std::vector<std::string>& folders, std::vector<std::string>* torn = nullptr,
+    int64_t last_step = std::numeric_limits<int64_t>::max());
 // Reads and checks a whole checkpoint. Throws std::runtime_error.
 void load_checkpoint(const std::string& path, CheckpointInfo& info, TrainState& state);
 

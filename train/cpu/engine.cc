@@ -34,6 +34,7 @@ BatchRows rows_from(BatchRows batch, int64_t first, int classes) {
     batch.mix_labels += first;
     batch.mix_weights += first;
   }
+  if (batch.results != nullptr) batch.results += first;
   return batch;
 }
 
@@ -200,18 +201,23 @@ bool CpuEngine::apply(const UpdateArgs& args) {
   const float* reduced = reduced_gradients().data();
   const FiniteCheck check = check_finite(layout_, options_.nominal_rows, reduced, workers_);
   gradients_finite_ = check.finite != 0;
+  gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
   if (check.apply == 0) return false;
   const UpdatedStates states = updated_states();
-  const std::vector<TensorScale> scales =
-      tensor_scales(args, check.gradient_scale, layout_, reduced, states.weights, workers_);
-  update_tensors(args, scales, layout_, reduced, states, workers_);
+  const GradientScales scales =
+      gradient_scales(args, check.gradient_scale, layout_, reduced, states.weights, workers_);
+  gradient_norm_ = scales.norm;
+  update_tensors(args, scales.of_tensors, layout_, reduced, states, workers_);
   move_statistics(layout_, options_.micro_batch_size, reduced, statistics(false));
   return false;
 }
 
 StepMetrics CpuEngine::step_metrics() {
   require_training("metrics");
-  return step_metrics_from(reduced_gradients().data() + layout_.metrics(), gradients_finite_);
+  StepMetrics metrics =
+      step_metrics_from(reduced_gradients().data() + layout_.metrics(), gradients_finite_);
+  metrics.gradient_norm = gradient_norm_;
+  return metrics;
 }
 
 void CpuEngine::run_evaluation(const BatchRows& batch, const View& view, bool averaged,

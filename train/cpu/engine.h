@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -23,6 +24,7 @@ class CpuEngine final : public NetEngine {
   std::span<const float* const> gradient_buffers() const override;
   std::span<float> reduced_gradients() override;
   StepMetrics step_metrics() override;
+  bool gives_row_results() const override { return true; }
   std::vector<std::string> implementations() const override;
 
  private:
@@ -75,7 +77,8 @@ class CpuEngine final : public NetEngine {
   CpuMemory earlier_;              // sum of the batch's earlier parts, if there are parts
   bool has_earlier_ = false;       // it is of the batch that gradient_buffers() are of
   std::vector<const float*> gradient_pointers_;  // of earlier_, if there are parts; of gradients_
-  bool gradients_finite_ = true;                 // of the last update
+  bool gradients_finite_ = true;                 // of the last update, as is the norm
+  double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
 };
 
 }  // namespace stoker

@@ -148,12 +148,16 @@ StepMetrics compute_loss(LossKind kind, const LossArgs& args, const BatchRows& b
   for (int row = 0; row < args.rows; ++row) {
     float* row_logits = logits + static_cast<int64_t>(row) * args.classes;
     const float weight = batch.weights[row];
+    if (batch.results != nullptr) batch.results[row] = {};
     if (weight == 0) {  // ignores the row, even if it has a NaN
       std::fill_n(row_logits, args.classes, 0.0f);
       continue;
     }
     const CpuRowResult result =
         row_of(args, target_of(batch, args.classes, row), weight * args.scale, row_logits);
+    if (batch.results != nullptr) {
+      batch.results[row] = {static_cast<float>(result.loss), static_cast<float>(result.top1)};
+    }
     metrics.finite = metrics.finite && std::isfinite(result.loss);
     metrics.loss_sum += weight * result.loss;
     metrics.weight_sum += weight;
@@ -229,8 +233,8 @@ class CpuHeadSteps final : public CpuSteps {
     loss.classes = shape_.classes;
     loss.label_smoothing = builder.options().label_smoothing;
     loss.scale = builder.options().loss_scale * builder.spec(index_).loss_weight;
-    // The metrics are those of the last head. What is not finite in another one shows in its
-    // gradients.
+    // The metrics and the rows' results are those of the last head. What is not finite in another
+    // one shows in its gradients.
     const bool last = index_ + 1 == static_cast<int>(builder.nodes().size());
     builder.append(
         "loss", 0,
@@ -238,7 +242,9 @@ class CpuHeadSteps final : public CpuSteps {
          metrics = builder.layout().metrics(), in = builder.read_view(features_desc_, features_),
          out = builder.view(logits_desc_, logits_)](const MicroBatchRun& r) {
           forward_linear(shape, r.parameters, floats(in), floats(out));
-          const StepMetrics made = compute_loss(kind, loss, r.rows, floats(out));
+          BatchRows rows = r.rows;
+          if (!last) rows.results = nullptr;
+          const StepMetrics made = compute_loss(kind, loss, rows, floats(out));
           if (last) write_metrics(made, r.gradients + metrics);
         });
   }

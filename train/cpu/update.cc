@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 
 namespace stoker {
 namespace {
@@ -77,11 +78,9 @@ void add_buffers(std::span<const float* const> buffers, bool first, std::span<fl
   });
 }
 
-std::vector<TensorScale> tensor_scales(const UpdateArgs& args, float gradient_scale,
-                                       const GradientLayout& layout, const float* reduced,
-                                       const float* weights, CpuWorkers& workers) {
-  std::vector<TensorScale> scales(layout.tensors().size(), {gradient_scale, 1.0f});
-  if (args.kind != OptimizerKind::lars && args.clip_norm <= 0) return scales;
+GradientScales gradient_scales(const UpdateArgs& args, float gradient_scale,
+                               const GradientLayout& layout, const float* reduced,
+                               const float* weights, CpuWorkers& workers) {
   const std::vector<TensorChunk> chunks = layout.chunks(kChunk);
   std::vector<TensorSquares> of_chunk(chunks.size());
   share_out(chunks.size(), workers, [&](size_t i) {
@@ -91,20 +90,24 @@ std::vector<TensorScale> tensor_scales(const UpdateArgs& args, float gradient_sc
     if (!u.adapted) return;
     of_chunk[i].weight = sum_of_squares(weights + chunks[i].offset, chunks[i].count);
   });
-  std::vector<TensorSquares> of_tensor(scales.size());
+  std::vector<TensorSquares> of_tensor(layout.tensors().size());
   for (size_t i = 0; i < chunks.size(); ++i) {
     of_tensor[chunks[i].tensor].gradient += of_chunk[i].gradient;
     of_tensor[chunks[i].tensor].weight += of_chunk[i].weight;
   }
   double all = 0;
   for (const TensorSquares& squares : of_tensor) all += squares.gradient;
+  GradientScales made;
+  made.of_tensors.assign(of_tensor.size(), {gradient_scale, 1.0f});
+  made.norm = gradient_scale * std::sqrt(all);
+  if (args.kind != OptimizerKind::lars && args.clip_norm <= 0) return made;
   const UpdateRates rates = update_rates(args);
   const float clipped = device::clipped_scale(rates, gradient_scale, all);
-  for (size_t t = 0; t < scales.size(); ++t) {
+  for (size_t t = 0; t < of_tensor.size(); ++t) {
     const TensorRate rate = tensor_rate(args, args.tensors[t]);
-    scales[t] = device::tensor_scale(rates, rate, clipped, of_tensor[t]);
+    made.of_tensors[t] = device::tensor_scale(rates, rate, clipped, of_tensor[t]);
   }
-  return scales;
+  return made;
 }
 
 void update_tensors(const UpdateArgs& args, std::span<const TensorScale> scales,

@@ -20,12 +20,16 @@ FiniteCheck check_finite(const GradientLayout& layout, int64_t nominal_rows, con
 void add_buffers(std::span<const float* const> buffers, bool first, std::span<float> sum,
                  CpuWorkers& workers);
 
+struct GradientScales {
+  std::vector<TensorScale> of_tensors;
+  double norm = 0;  // StepMetrics::gradient_norm
+};
 // Returns a scale for each tensor: `gradient_scale` and, where the arguments ask for it, clipping
 // and LARS's trust ratios. Sums of squares are added up chunk by chunk in the order of the buffer,
 // so that they do not depend on the workers.
-std::vector<TensorScale> tensor_scales(const UpdateArgs& args, float gradient_scale,
-                                       const GradientLayout& layout, const float* reduced,
-                                       const float* weights, CpuWorkers& workers);
+GradientScales gradient_scales(const UpdateArgs& args, float gradient_scale,
+                               const GradientLayout& layout, const float* reduced,
+                               const float* weights, CpuWorkers& workers);
 
 // Updates flat buffers by the scales of tensor_scales().
 void update_tensors(const UpdateArgs& args, std::span<const TensorScale> scales,

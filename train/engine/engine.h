@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -74,6 +75,12 @@ constexpr EngineOptions server_options(EngineOptions replica) {
   return replica;
 }
 
+// A row in a training pass, as if its weight were 1; zeros for a row of weight 0.
+struct RowResult {
+  float loss = 0;
+  float top1 = 0;  // as in StepMetrics
+};
+
 // The rows of a batch in device memory, as in DeviceBatch.
 struct BatchRows {
   const uint8_t* images = nullptr;  // (rows, H, W, 3) u8
@@ -92,6 +99,9 @@ struct BatchRows {
   // A global batch that comes in parts: the gradients of all parts since the first are added up. An
   // update may follow the last one.
   bool first = true, last = true;
+  // Where a training pass writes what became of each row, on the host; null: nobody asks.
+  // REQUIRES: Engine::gives_row_results(), if not null.
+  RowResult* results = nullptr;
 };
 
 // A view of the test images: shifted by whole pixels with reflected edges, then mirrored.
@@ -105,6 +115,9 @@ struct StepMetrics {
   double weight_sum = 0;
   double top1 = 0, top5 = 0;  // weight of the rows whose (first) label is among the top 1 / 5
   bool finite = true;
+  // Of the mean gradient over all tensors that are not frozen, before it is clipped. Not a number
+  // where an engine does not know it.
+  double gradient_norm = std::numeric_limits<double>::quiet_NaN();
 };
 
 enum class StateKind : uint8_t {
@@ -170,6 +183,7 @@ class Engine {
   // gradient buffer per micro-batch, or their sum; the earlier parts are in one more buffer before
   // them, or in the sum. Blocks, or queues (see stream()).
   virtual void forward_backward(const BatchRows& batch) = 0;
+  virtual bool gives_row_results() const { return false; }  // BatchRows::results
   // Makes forward_backward() divide the gradient buffer into ranges of about `bytes`. It calls
   // `ready` for each range as soon as the work that computes it is queued, before it queues the
   // rest of the backward pass. The ranges cover the whole buffer, from the last layer to the first.

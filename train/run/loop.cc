@@ -41,6 +41,8 @@ TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atom
       metrics_left_(static_cast<size_t>(setup.shape.local_models), setup.progress.step),
       stop_step_(std::numeric_limits<int64_t>::max()),
       report_(setup, observer),
+      step_log_(setup.writes() ? setup.options.out : "", setup.progress.step,
+                setup.options.row_losses ? setup.options.recipe.batch : 0),
       progress_(setup.progress),
       models_(setup.models),
       queued_(setup.progress.step) {
@@ -49,6 +51,10 @@ TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atom
   for (Trace& trace : traces_) {
     trace.own.ids.resize(rows);
     trace.own.digests.resize(rows);
+    if (setup.options.row_losses) {
+      trace.own.losses.resize(rows);
+      trace.results.resize(rows);
+    }
     trace.waits.resize(setup.replicas.size());
     trace.metrics.resize(metrics_left_.size());
   }
@@ -200,17 +206,33 @@ void TrainLoop::train_part(int rank, int part, int64_t step, BatchFeed& feed, St
   const int64_t replica = setup_.processes.rank() * setup_.options.replicas + rank;
   const int64_t place = int64_t{part} * setup_.shape.all_replicas + replica;
   rows.position = feed_step(step) * setup_.options.recipe.batch + place * setup_.shape.rows;
+  const size_t first = first_row(rank, part);
+  if (setup_.options.row_losses) rows.results = trace_of(step).results.data() + first;
   trace.pass(step, [&] { engine.forward_backward(rows); });
+  if (setup_.options.row_losses) note_losses(first, step, *batch);
   feed.done();
 }
 
 // Samples are noted part by part, and replica by replica in each.
+size_t TrainLoop::first_row(int rank, int part) const {
+  return static_cast<size_t>(setup_.shape.rows) *
+         (static_cast<size_t>(part) * setup_.replicas.size() + static_cast<size_t>(rank));
+}
+
+// REQUIRES: an engine that gives rows' results, whose batches are in host memory.
+void TrainLoop::note_losses(size_t first, int64_t step, const FedBatch& batch) {
+  Trace& trace = trace_of(step);
+  for (size_t row = 0; row < static_cast<size_t>(setup_.shape.rows); ++row) {
+    trace.own.losses[first + row] =
+        batch.rows.weights[row] == 0 ? kNoRowLoss : to_row_loss(trace.results[first + row]);
+  }
+}
+
 void TrainLoop::note_batch(int rank, int part, int64_t step, const FedBatch& batch,
                            int64_t wait_ns) {
   Trace& trace = trace_of(step);
   const auto rows = static_cast<size_t>(setup_.shape.rows);
-  const size_t first =
-      rows * (static_cast<size_t>(part) * setup_.replicas.size() + static_cast<size_t>(rank));
+  const size_t first = first_row(rank, part);
   trace.waits[rank] = wait_ns + (part > 0 ? trace.waits[rank] : 0);
   std::copy_n(batch.ids, rows, trace.own.ids.begin() + first);
   if (rank == 0) trace.header = batch.header;
@@ -252,15 +274,20 @@ void TrainLoop::end_step(int64_t step) {
 void TrainLoop::take_notes(int64_t step) {
   Trace& trace = trace_of(step);
   trace.all = setup_.processes.take_notes();
-  if (!setup_.receipt) return;
   const auto rows = static_cast<size_t>(setup_.shape.rows);
   const size_t local = setup_.replicas.size(), all = local * trace.all.size();
   row_notes_.resize(rows);
+  row_losses_.resize(setup_.options.row_losses ? trace.own.ids.size() * trace.all.size() : 0);
   for (size_t process = 0; process < trace.all.size(); ++process) {
     const StepNotes& each = trace.all[process];
     for (size_t first = 0; first < each.ids.size(); first += rows) {
-      const size_t share = first / rows;  // in the order of note_batch()
+      const size_t share = first / rows;  // in the order of first_row()
       const auto device = static_cast<int>(share / local * all + process * local + share % local);
+      if (!row_losses_.empty()) {
+        std::copy_n(each.losses.begin() + first, rows,
+                    row_losses_.begin() + static_cast<size_t>(device) * rows);
+      }
+      if (!setup_.receipt) continue;
       for (size_t row = 0; row < rows; ++row) {
         row_notes_[row].digest = each.digests[first + row];
         row_notes_[row].counts = row_notes_[row].digest != 0;
@@ -275,6 +302,7 @@ void TrainLoop::account_until(int64_t steps_done) {
     const int64_t step = progress_.step;
     take_notes(step);
     const std::vector<StepMetrics> metrics = setup_.of_all_models(trace_of(step).metrics);
+    log_step(step, metrics);
     for (size_t model = 0; model < metrics.size(); ++model) {
       if (!metrics[model].finite) throw_not_finite(step, model, metrics[model]);
     }
@@ -364,6 +392,7 @@ void TrainLoop::save(int64_t steps_done) {
   const SpanTimer timer(tracer(), SpanKind::checkpoint, steps_done - 1);
   // The receipt comes first, so that it is never older than the checkpoint.
   if (setup_.receipt) setup_.receipt->save();
+  step_log_.flush();
   progress_.step = steps_done;
   progress_.loader = setup_.loader->state();
   if (progress_.loader.next_step != feed_step(steps_done)) {
@@ -413,7 +442,24 @@ void TrainLoop::account(int64_t step, const std::vector<StepMetrics>& metrics) {
   check_bad_samples(trace);
   if (progress_.step % log_interval_ == 0 || ends_epoch(progress_.step)) {
     report_.report_step(progress_.step, trace.learning_rate, bad_samples_);
+    step_log_.flush();
   }
+}
+
+void TrainLoop::log_step(int64_t step, const std::vector<StepMetrics>& metrics) {
+  StepRow row{.step = step};
+  for (const StepMetrics& each : metrics) {
+    row.loss_sum += static_cast<float>(each.loss_sum);
+    row.weight_sum += static_cast<float>(each.weight_sum);
+    row.top1 += static_cast<float>(each.top1);
+  }
+  row.gradient_norm = metrics.size() == 1 ? static_cast<float>(metrics[0].gradient_norm)
+                                          : std::numeric_limits<float>::quiet_NaN();
+  // Where only gradients overflow, the loss does not show it.
+  if (!std::ranges::all_of(metrics, &StepMetrics::finite)) {
+    row.gradient_norm = std::numeric_limits<float>::infinity();
+  }
+  step_log_.add(row, row_losses_);
 }
 
 // Each process checks its own share of the budget; this checks the sum of all processes.
@@ -473,12 +519,15 @@ void TrainLoop::throw_not_finite(int64_t step, size_t model, const StepMetrics& 
   const int64_t late = queued_ - 1 - step;
   throw TrainingFailed(fmt::format(
       "step {}{}: the loss or a gradient{} is not finite (loss sum {} over weight {}); the "
-      "weights were not changed by it; {}{}{}",
+      "weights were not changed by it; {}{}{}{}",
       step, late > 0 ? fmt::format(", noticed {} steps later", late) : "", models_[model].of,
       metrics.loss_sum, metrics.weight_sum,
       count > 0 ? fmt::format("its {} samples begin with {}", count, fmt::join(rows, ", "))
                 : "process 0 names its samples",
-      where, last_checkpoint_text()));
+      where, last_checkpoint_text(),
+      setup_.writes() ? fmt::format("; stoker rewind {} --step {} --replay says which rows did it",
+                                    setup_.options.out, step)
+                      : ""));
 }
 
 void TrainLoop::finish_result() {

@@ -21,6 +21,7 @@
 #include "train/run/batch_feed.h"
 #include "train/run/report.h"
 #include "train/run/setup.h"
+#include "train/run/step_log.h"
 #include "train/run/step_trace.h"
 
 namespace stoker {
@@ -39,6 +40,7 @@ class TrainLoop {
   struct Trace {
     StepNotes own;                     // of this process; each replica writes its samples
     std::vector<int64_t> waits;        // of each replica, ns
+    std::vector<RowResult> results;    // of the rows of this process, as StepNotes::ids
     std::vector<StepMetrics> metrics;  // of each model of this process
     std::vector<StepNotes> all;        // by process; in process 0 only
     double learning_rate = 0;
@@ -51,7 +53,9 @@ class TrainLoop {
   void train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates, StepTrace& trace);
   void leave_metrics(int rank, int64_t steps_done);
   void train_part(int rank, int part, int64_t step, BatchFeed& feed, StepTrace& trace);
+  size_t first_row(int rank, int part) const;  // of StepNotes::ids
   void note_batch(int rank, int part, int64_t step, const FedBatch& batch, int64_t wait_ns);
+  void note_losses(size_t first, int64_t step, const FedBatch& batch);
   bool note_warning(int rank);
   void fail() noexcept;  // REQUIRES: an exception is being handled
 
@@ -61,6 +65,7 @@ class TrainLoop {
   void take_notes(int64_t step);
   void account_until(int64_t steps_done);
   void account(int64_t step, const std::vector<StepMetrics>& metrics);
+  void log_step(int64_t step, const std::vector<StepMetrics>& metrics);
   void check_bad_samples(const Trace& trace);
   void report_warnings(int64_t steps_done);
   void close_epoch(int64_t steps_done);
@@ -91,6 +96,7 @@ class TrainLoop {
 
   // Replica 0's.
   RunReport report_;
+  StepLog step_log_;
   CheckpointInfo progress_;
   std::vector<RunModel> models_;  // of the run
   int64_t queued_;           // steps given to the engines; progress_.step of them are accounted for
@@ -98,6 +104,7 @@ class TrainLoop {
   int64_t epoch_bad_samples_ = 0;       // before the epoch
   Traffic traffic_;                     // of this process, up to the last step
   std::vector<RowNote> row_notes_;      // of a replica, for the receipt
+  std::vector<RowLoss> row_losses_;     // of a global batch
   std::vector<EvalResult> last_evals_;  // at the run's end, with the recipe's views, by model
   bool closed_end_ = false;             // the end's evaluation and report are done
   TrainResult result_;

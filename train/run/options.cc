@@ -80,11 +80,11 @@ const MeasureHooks& measure_hooks(const TrainOptions& options) {
 void require_same_options(const TrainOptions& options, TrainProcesses& processes) {
   processes.require_same(options.replicas, "devices: the number of replicas");
   processes.require_same_text(
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", recipe_to_json(options.recipe).dump(),
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", recipe_to_json(options.recipe).dump(),
                   options.accumulate, options.seed, options.max_steps, options.checkpoint_steps,
                   options.eval_every_epochs, options.limit_train, options.limit_eval,
                   static_cast<int>(measure_hooks(options).feed), static_cast<int>(options.reduce),
-                  static_cast<int>(options.grad_wire), options.bucket_bytes),
+                  static_cast<int>(options.grad_wire), options.bucket_bytes, options.row_losses),
       "recipe and options");
 }
 

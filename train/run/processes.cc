@@ -31,6 +31,7 @@ void for_parts(Notes& notes, Copy copy) {
   copy(std::span(&notes.traffic, 1));
   copy(std::span(notes.ids));
   copy(std::span(notes.digests));
+  copy(std::span(notes.losses));
 }
 
 void pack(const StepNotes& notes, std::vector<std::byte>& bytes) {

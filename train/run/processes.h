@@ -18,6 +18,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/collective/process/process_group.h"
 #include "train/collective/traffic.h"
+#include "train/run/step_log.h"
 
 namespace stoker {
 
@@ -29,6 +30,7 @@ struct StepNotes {
   Traffic traffic;          // of all its replicas, in this step
   std::vector<SampleId> ids;
   std::vector<uint64_t> digests;  // of the rows' pixels; 0: the row does not count
+  std::vector<RowLoss> losses;    // of the rows; empty without TrainOptions::row_losses
 };
 
 class TrainProcesses {

@@ -65,6 +65,10 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   if (eval) require_labels(SubsetSource(*eval, options.limit_eval), net);
   replicas = ReplicaSet(options, net, shape, processes, make_engine);
   require_rate_factors(options.recipe.optimizer, parameter_table(net));
+  if (options.row_losses && !replicas[0].engine->gives_row_results()) {
+    throw InvalidField("train", "row_losses",
+                       ": this engine does not give the loss of each row; the CPU's does");
+  }
   std::optional<InitialWeights> weights;
   if (!options.init.empty() && processes.is_rank0()) weights.emplace(options.init, net);
   plan_feed();
@@ -144,15 +148,11 @@ bool TrainSetup::make_folders() {
 
 void TrainSetup::plan_feed() {
   const Recipe& recipe = options.recipe;
+  loader_options = feed_of(options);
   loader_options.batch_size = shape.rows;
   loader_options.parts = shape.parts;
   loader_options.rank = processes.rank();
   loader_options.world = processes.size();
-  loader_options.seed = options.seed;
-  loader_options.order = options.order;
-  loader_options.last_batch = recipe.last_batch;
-  loader_options.epochs = recipe.epochs;
-  loader_options.feed = options.feed;
   loader_options.ring_depth = options.ring_depth;
   loader_options.slots = options.slots;
   loader_options.tracer = options.tracer;
@@ -245,7 +245,8 @@ void TrainSetup::set_files_aside() const {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(options.out)) {
     const std::string name = entry.path().filename().string();
-    const bool of_samples = name.starts_with("receipt") || name.starts_with("quarantine");
+    const bool of_samples = name.starts_with("receipt") || name.starts_with("quarantine") ||
+                            name.starts_with("row_losses");
     const bool own =
         writes() || entry.path() == quarantine_file(options.out, "quarantine", processes.rank());
     if (of_samples && own && entry.is_regular_file()) files.push_back(entry.path());
@@ -336,6 +337,17 @@ void TrainSetup::make_plan() {
   for (const auto& batches : resident) planned_bytes += batches->device_bytes();
   plan = make_run_plan(*this, eval_feed);
   if (writes()) replace_file(options.out + "/config.json", config_text(*this));
+}
+
+LoaderOptions feed_of(const TrainOptions& options) {
+  LoaderOptions feed;
+  feed.batch_size = options.recipe.batch;
+  feed.seed = options.seed;
+  feed.order = options.order;
+  feed.last_batch = options.recipe.last_batch;
+  feed.epochs = options.recipe.epochs;
+  feed.feed = options.feed;
+  return feed;
 }
 
 std::string aside_folder(const std::string& folder, int64_t step) {

@@ -95,6 +95,9 @@ RunPlan make_run_plan(const TrainSetup& setup, const MemoryPlan& eval_feed);
 // Returns the options and the plan as JSON.
 std::string config_text(const TrainSetup& setup);
 
+// Returns what decides which rows a run is fed, of its whole global batch; the rest has defaults.
+LoaderOptions feed_of(const TrainOptions& options);
+
 // Returns the folder of what a run wrote about its samples before a step, with another batch.
 std::string aside_folder(const std::string& folder, int64_t step);
 
