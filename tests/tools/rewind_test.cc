@@ -116,6 +116,40 @@ TEST_F(RewindCommand, ASpikeIsFoundAndRewound) {
   EXPECT_THAT(rewind("a", {"--spike"}).out, HasSubstr("stand out from the 25 before"));
 }
 
+TEST_F(RewindCommand, RanksSamplesForASubset) {
+  train("a", {"--row-losses"});
+  const std::string list = out_.path() + "/list.txt", rest = out_.path() + "/rest.txt";
+  const ProgramResult hardest = rewind("a", {"--rank", "hardest", "--count", "3", "--list", list});
+  EXPECT_EQ(hardest.exit_code, 0) << hardest.err;
+  EXPECT_THAT(hardest.out, HasSubstr("40 of 40 samples by their mean loss"));
+  EXPECT_THAT(hardest.out, HasSubstr("of 3 "));  // each came in three epochs
+  EXPECT_THAT(hardest.out, HasSubstr("and 37 more"));
+  EXPECT_EQ(count_lines(read_text(list)), 40);
+  ASSERT_EQ(rewind("a", {"--rank", "never", "--list", list, "--rest", rest}).exit_code, 0);
+  const int never = count_lines(read_text(list));
+  EXPECT_GT(never, 0) << "three epochs of ten steps have taught it everything";
+  EXPECT_EQ(never + count_lines(read_text(rest)), 40);
+  const ProgramResult again =
+      run_program(with(command("b", 1), {"--subset", never < 40 ? rest : list}));
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+}
+
+TEST_F(RewindCommand, FindsCopies) {
+  train("a");
+  const auto rows = rewound("a", {"--step", "0"})["rows"];
+  const std::string names[] = {rows[0]["name"], rows[1]["name"]};
+  const TempFolder kept;
+  const auto over = std::filesystem::copy_options::overwrite_existing;
+  std::filesystem::copy_file(data() + "/" + names[0], kept.path() + "/kept");
+  std::filesystem::copy_file(data() + "/" + names[1], data() + "/" + names[0], over);
+  const std::string list = out_.path() + "/list.txt";
+  const ProgramResult found = rewind("a", {"--rank", "duplicates", "--list", list});
+  std::filesystem::copy_file(kept.path() + "/kept", data() + "/" + names[0], over);
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("1 of 40 samples whose bytes another one had before"));
+  EXPECT_EQ(read_text(list), std::max(names[0], names[1]) + "\n");
+}
+
 TEST_F(RewindCommand, SaysInOneLineWhatCannotWork) {
   train("a");
   const auto refuses = [&](const std::vector<std::string>& more, const std::string& why) {
@@ -124,10 +158,15 @@ TEST_F(RewindCommand, SaysInOneLineWhatCannotWork) {
     EXPECT_EQ(count_lines(result.err), 1) << result.err;
     EXPECT_THAT(result.err, HasSubstr(why));
   };
-  refuses({}, "--step or --spike is required");
+  refuses({}, "--step, --spike or --rank is required");
+  refuses({"--step", "3", "--list", "x"}, "--list: they are of --rank");
+  refuses({"--rank", "never", "--step", "3"}, "--step: --rank is of the whole run");
   refuses({"--step", "30"}, "step 30: the run's recipe has steps 0 to 29");
   refuses({"--step", "3", "--without", "nobody"},
           "--without: no row of this step that counts is 'nobody'");
+  const ProgramResult unkept = rewind("a", {"--rank", "never"});
+  EXPECT_EQ(unkept.exit_code, 3);
+  EXPECT_THAT(unkept.err, HasSubstr("no row_losses.bin: train --row-losses keeps them"));
   const ProgramResult none = run_stoker({"rewind", out_.path(), "--step", "1"});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.err, HasSubstr("there is no config.json"));

@@ -16,6 +16,7 @@
 #include "tests/support/thrown.h"
 #include "tests/train/run_fixture.h"
 #include "train/run/replay.h"
+#include "train/run/sample_history.h"
 
 namespace stoker {
 namespace {
@@ -140,6 +141,14 @@ TEST(Rewind, SaysWhichRowsHaveChanged) {
   EXPECT_THAT(check.text, HasSubstr("NOT those of the receipt; 1 of 16 rows have changed"));
 }
 
+TEST(Rewind, LossesOfRowsNeedAnEngineThatGivesThem) {
+  TestRun run(kept_options());
+  RecordingObserver observer;
+  EXPECT_THAT(
+      problem_of([&] { Trainer(*run.source, nullptr, run.options, observer, fake_engines()); }),
+      HasSubstr("row_losses: this engine does not give the loss of each row"));
+}
+
 TEST(Rewind, RefusesAStepThatTheRunDoesNotHave) {
   TestRun run(kept_options());
   run.train();
@@ -229,6 +238,54 @@ TEST(Rewind, WithoutARowIsAStepOfItsWeightZero) {
   }
 }
 
+// The plain way: each step is fed again.
+std::vector<SampleHistory> histories_by_feeding(const TestRun& run, int64_t steps) {
+  std::vector<SampleHistory> histories(static_cast<size_t>(run.source->size()));
+  RowLossFile file(run.folder.path(), run.options.recipe.batch);
+  std::vector<RowLoss> losses(static_cast<size_t>(run.options.recipe.batch));
+  for (int64_t number = run.place().first_step; number < steps; ++number) {
+    const FedStep step(*run.source, run.options, run.place(), number);
+    EXPECT_TRUE(file.find(number, losses));
+    for (int row = 0; row < step.rows(); ++row) {
+      if (step.batch().weights()[row] == 0) continue;
+      const KeptRow kept = from_row_loss(losses[static_cast<size_t>(row)]).value();
+      SampleHistory& history = histories[static_cast<size_t>(step.batch().ids()[row])];
+      ++history.seen;
+      history.right += kept.right;
+      history.forgotten += history.was_right && !kept.right;
+      history.was_right = kept.right;
+      history.loss_sum += kept.loss;
+    }
+  }
+  return histories;
+}
+
+TEST(Rewind, HistoriesAreThoseOfTheRowsThatWereFed) {
+  TrainOptions drawn = kept_options(2);
+  drawn.order = weighted_order(std::vector<double>(70, 1.0), {.length = 70});
+  for (const bool changes : {false, true}) {
+    TestRun run(changes ? kept_options() : drawn);
+    run.options.max_steps = 8;
+    run.train();
+    run.options.max_steps = 0;
+    run.options.resume = true;
+    if (changes) run.options.recipe.batch = 20;
+    run.train();
+    const int64_t end = changes ? 8 + 2 + 4 : 15;
+    const auto found = sample_histories(run.folder.path(), run.options, run.place(), 70);
+    const auto plain = histories_by_feeding(run, end);
+    uint32_t seen = 0;
+    for (size_t id = 0; id < found.size(); ++id) {
+      EXPECT_EQ(found[id].seen, plain[id].seen);
+      EXPECT_EQ(found[id].right, plain[id].right);
+      EXPECT_EQ(found[id].forgotten, plain[id].forgotten);
+      EXPECT_EQ(found[id].loss_sum, plain[id].loss_sum);
+      seen += found[id].seen;
+    }
+    EXPECT_GT(seen, 60u);
+  }
+}
+
 // The rows of `ids` among those of a step.
 std::set<SampleId> those_of(const FedStep& step, const std::set<SampleId>& ids) {
   std::set<SampleId> found;
@@ -240,7 +297,8 @@ std::set<SampleId> those_of(const FedStep& step, const std::set<SampleId>& ids) 
 }
 
 // 30 of 1500 samples have a wrong label, and 30 a picture of noise. Once the net has learned a bit,
-// most steps whose loss stands out have one of them.
+// most steps whose loss stands out have one of them, and those that the net never gets right are
+// among them.
 TEST(Rewind, NamesTheSampleBehindASpikeFirst) {
   const auto clean = small_source(1500);
   std::set<SampleId> labels, pictures, all;
@@ -256,8 +314,18 @@ TEST(Rewind, NamesTheSampleBehindASpikeFirst) {
     options.seed = seed;
     options.recipe.batch = 24;
     options.recipe.epochs = 4;
+    options.checkpoint_steps = 6;
     TestRun run(options);
     run.train_on(damaged);
+    int never = 0, wrong = 0;
+    const auto histories = sample_histories(run.folder.path(), options, run.place(), 1500);
+    for (SampleId id = 0; id < 1500; ++id) {
+      if (!histories[static_cast<size_t>(id)].never_learned()) continue;
+      ++never;
+      wrong += all.contains(id) ? 1 : 0;
+    }
+    EXPECT_GE(wrong, 25);
+    EXPECT_GE(20 * wrong, 19 * never) << wrong << " of " << never;
     const std::vector<StepRow> steps = read_steps(run.folder.path());
     for (const Spike& spike : find_spikes(steps, 2)) {
       if (spike.step < 63 || spike.loss_score < 2) continue;

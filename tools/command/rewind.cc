@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "staging/allowed_cores.h"
 #include "tools/command/command.h"
+#include "tools/command/rewind_ranks.h"
 #include "tools/command/rewind_report.h"
 #include "tools/command/run_folder.h"
 #include "tools/data/output_file.h"
@@ -25,6 +27,7 @@ struct RewindArguments {
   std::vector<std::string> without;
   size_t count = 32;
   std::string json, page;
+  std::string rank, list, rest;
   int threads = 0;
 };
 
@@ -49,6 +52,16 @@ void add_rewind_options(CLI::App& app, RewindArguments& arguments) {
   app.add_option("--count", arguments.count,
                  "Rows on the terminal and on the page; the JSON file has all")
       ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--rank", arguments.rank,
+                 "Rank the samples over the whole run instead. hardest: by their mean loss; never: "
+                 "those that were never right, most often by a wrong label (both need train "
+                 "--row-losses); duplicates: those whose bytes another sample had before (reads "
+                 "all data)")
+      ->check(CLI::IsMember({"hardest", "never", "duplicates"}));
+  app.add_option("--list", arguments.list,
+                 "File to write with all samples that --rank names, in its order: a list for train "
+                 "--subset");
+  app.add_option("--rest", arguments.rest, "The same with all samples that it does not name");
   app.add_option("--json", arguments.json, "JSON file to write");
   app.add_option("--out,-o", arguments.page, "HTML file to write, with the pictures");
   app.add_option("--threads", arguments.threads,
@@ -61,8 +74,14 @@ void check_rewind(const CLI::App& app, const RewindArguments& arguments) {
     throw std::invalid_argument(arguments.run +
                                 ": there is no config.json (the folder of a run is expected)");
   }
+  if (is_given(app, "--rank")) {
+    refuse_if_given(app, {"--step", "--spike", "--replay", "--without", "--json", "--out"},
+                    "--rank is of the whole run");
+    return;
+  }
+  refuse_if_given(app, {"--list", "--rest"}, "they are of --rank");
   if (!is_given(app, "--step") && !arguments.spike) {
-    throw std::invalid_argument("--step or --spike is required");
+    throw std::invalid_argument("--step, --spike or --rank is required");
   }
 }
 
@@ -108,6 +127,59 @@ std::optional<StepRow> kept_step(const std::string& run, int64_t step) {
   return *found;
 }
 
+// A run, opened again.
+struct OpenedRun {
+  ChosenSamples samples;
+  TrainOptions options;
+  RunPlace place;
+};
+
+OpenedRun open_run(const RewindArguments& arguments) {
+  OpenedRun run{open_run_samples(arguments.run, read_run_samples(arguments.run)),
+                read_run_options(arguments.run), place_of_run(arguments.run)};
+  run.options.order = run.samples.order;
+  run.options.threads = arguments.threads > 0 ? arguments.threads : usable_cores(1);
+  run.options.feed.workers = run.options.threads;
+  return run;
+}
+
+void rank_samples(const RewindArguments& arguments) {
+  const OpenedRun run = open_run(arguments);
+  const SubsetSource source(run.samples.source(), run.options.limit_train);
+  const RankKind kind = parse_rank(arguments.rank);
+  std::vector<SampleHistory> histories;
+  if (kind != RankKind::duplicates) {
+    histories = sample_histories(arguments.run, run.options, run.place, source.size());
+  }
+  const Ranking ranking = kind == RankKind::hardest ? rank_hardest(histories)
+                          : kind == RankKind::never ? rank_never_learned(histories)
+                                                    : rank_duplicates(source, run.options.threads);
+  fmt::print("{}", ranking_text(ranking, histories, source, arguments.count));
+  if (!arguments.list.empty()) write_file(arguments.list, list_of(ranking, source));
+  if (!arguments.rest.empty()) write_file(arguments.rest, list_of_others(ranking, source));
+}
+
+// `shown` has the run, the step and the spikes.
+void rewind_step(const RewindArguments& arguments, ShownStep shown) {
+  const OpenedRun run = open_run(arguments);
+  const FedStep step(run.samples.source(), run.options, run.place, shown.step);
+  shown.epoch = step.batch().header().epoch;
+  shown.kept = kept_step(shown.run, shown.step);
+  shown.receipt = check_receipt(shown.run, step, shown.step - run.place.more_steps);
+  shown.without = arguments.without;
+  if (arguments.replay || !arguments.without.empty()) {
+    shown.replay =
+        replay_step(step, run.options, shown.run, run.place, shown.step, run.samples.source(),
+                    rows_without(step, arguments.without), kGradientParts);
+  }
+  add_rows(step, run.options, kept_losses(shown.run, shown.step, step.rows()), shown);
+  fmt::print("{}", step_text(shown, arguments.count));
+  if (!arguments.json.empty()) write_file(arguments.json, step_json(shown).dump(1) + "\n");
+  if (!arguments.page.empty()) {
+    write_file(arguments.page, step_page(shown, step, arguments.count));
+  }
+}
+
 }  // namespace
 
 int run_rewind(int argc, char** argv) {
@@ -120,41 +192,24 @@ int run_rewind(int argc, char** argv) {
       "  stoker rewind runs/r18 --step 1200\n"
       "  stoker rewind runs/r18 --spike\n"
       "  stoker rewind runs/r18 --step 1200 --replay -o step.html\n"
-      "  stoker rewind runs/r18 --step 1200 --without train/cat/0412.jpg --json step.json\n");
+      "  stoker rewind runs/r18 --step 1200 --without train/cat/0412.jpg --json step.json\n"
+      "  stoker rewind runs/r18 --rank never --list wrong.txt --rest right.txt\n");
   add_rewind_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   check_rewind(*app, arguments);
 
-  ShownStep shown;
-  shown.run = arguments.run;
+  if (!arguments.rank.empty()) {
+    rank_samples(arguments);
+    return kExitOk;
+  }
+  ShownStep shown{.run = arguments.run, .step = arguments.step};
   if (arguments.spike) {
     shown.spikes = spikes_of_run(arguments.run);
     fmt::print("{}", spikes_text(shown.spikes, kSpikesShown));
-    if (!is_given(*app, "--step") && shown.spikes.empty()) return kExitOk;
+    if (shown.step < 0 && shown.spikes.empty()) return kExitOk;
   }
-  shown.step = is_given(*app, "--step") ? arguments.step : shown.spikes.front().step;
-  shown.without = arguments.without;
-
-  const ChosenSamples samples = open_run_samples(arguments.run, read_run_samples(arguments.run));
-  TrainOptions options = read_run_options(arguments.run);
-  options.order = samples.order;
-  options.threads = arguments.threads;
-  options.feed.workers = arguments.threads > 0 ? arguments.threads : -1;
-  const RunPlace place = place_of_run(arguments.run);
-  const FedStep step(samples.source(), options, place, shown.step);
-  shown.epoch = step.batch().header().epoch;
-  shown.kept = kept_step(arguments.run, shown.step);
-  shown.receipt = check_receipt(arguments.run, step, shown.step - place.more_steps);
-  if (arguments.replay || !arguments.without.empty()) {
-    shown.replay = replay_step(step, options, arguments.run, place, shown.step, samples.source(),
-                               rows_without(step, arguments.without), kGradientParts);
-  }
-  add_rows(step, options, kept_losses(arguments.run, shown.step, step.rows()), shown);
-  fmt::print("{}", step_text(shown, arguments.count));
-  if (!arguments.json.empty()) write_file(arguments.json, step_json(shown).dump(1) + "\n");
-  if (!arguments.page.empty()) {
-    write_file(arguments.page, step_page(shown, step, arguments.count));
-  }
+  if (shown.step < 0) shown.step = shown.spikes.front().step;
+  rewind_step(arguments, std::move(shown));
   return kExitOk;
 }
 

@@ -8,6 +8,7 @@
 
 #include "pipeline/files/printable_name.h"
 #include "tools/data/png_writer.h"
+#include "tools/data/text_table.h"
 
 namespace stoker {
 namespace {
@@ -54,24 +55,6 @@ std::string in_one_line(std::string text) {
 
 std::string percent_or_dash(double share) {
   return std::isnan(share) ? "-" : fmt::format("{:.1f}%", 100 * share);
-}
-
-// A table whose columns are as wide as their widest cell.
-std::string table_text(const std::vector<std::vector<std::string>>& lines) {
-  std::vector<size_t> widths;
-  for (const auto& line : lines) {
-    widths.resize(std::max(widths.size(), line.size()));
-    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  }
-  std::string text;
-  for (const auto& line : lines) {
-    std::string row;
-    for (size_t i = 0; i < line.size(); ++i) {
-      row += i + 1 == line.size() ? line[i] : fmt::format("{:<{}}  ", line[i], widths[i]);
-    }
-    text += row + "\n";
-  }
-  return text;
 }
 
 std::string outcomes_text(const ShownStep& shown) {

@@ -101,8 +101,8 @@ void remove_old_checkpoints(const std::string& runs, int64_t step, int keep);
 std::string save_checkpoint(const std::string& runs, const CheckpointInfo& info,
                             const TrainState& state, int keep);
 
-// What the newest checkpoint of `runs` says of itself, without a look at its state; nullopt: there
-// is none.
+// The progress that the newest checkpoint of `runs` has, without a look at its state; nullopt:
+// there is none.
 std::optional<CheckpointInfo> newest_progress(const std::string& runs);
 // Returns the newest complete checkpoint of `runs`, or "". Appends the paths of torn ones and what
 // is wrong with them to `torn`, newest first.

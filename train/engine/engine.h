@@ -115,7 +115,7 @@ struct StepMetrics {
   double weight_sum = 0;
   double top1 = 0, top5 = 0;  // weight of the rows whose (first) label is among the top 1 / 5
   bool finite = true;
-  // Of the mean gradient over all tensors that are not frozen, before it is clipped. Not a number
+  // The mean gradient's, over all tensors that are not frozen, before it is clipped. Not a number
   // where an engine does not know it.
   double gradient_norm = std::numeric_limits<double>::quiet_NaN();
 };

@@ -124,10 +124,9 @@ ReceiptCheck check_receipt(const std::string& run, const FedStep& step, int64_t 
   const int64_t index = feed_step - receipt.first_step;
   if (index < 0 || index >= std::ssize(receipt.steps)) {
     return {.text =
-                fmt::format("the receipt has steps {} to {} of the feed, not {}: whether the "
-                            "pixels are the same cannot be told{}",
-                            receipt.first_step, receipt.first_step + std::ssize(receipt.steps) - 1,
-                            feed_step, other)};
+                "the receipt, which is saved with checkpoints, does not have this step: whether "
+                "the pixels are the same cannot be told" +
+                other};
   }
   const auto at = static_cast<size_t>(index);
   ReceiptCheck check{.kept = true};
