@@ -159,6 +159,7 @@ void bind_options(nb::module_& module) {
       .def_rw("wait_s", &ShareOptions::wait_s);
   nb::class_<LoaderOptions>(module, "LoaderOptions")
       .def(nb::init<>())
+      .def(nb::init<const LoaderOptions&>(), nb::arg("options"))
       .def_rw("batch_size", &LoaderOptions::batch_size)
       .def_rw("seed", &LoaderOptions::seed)
       .def_rw("shuffle", &LoaderOptions::shuffle)

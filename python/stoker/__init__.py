@@ -27,6 +27,7 @@ from stoker._index import BadSample, SeekIndex, index
 from stoker._loader import Loader
 from stoker._options import IMAGENET_MEAN, IMAGENET_STD, devices, why_no_cuda
 from stoker._orders import Order, block_shuffled, class_balanced, repeated, weighted
+from stoker._rewind import Rewound, RewoundRow, rewind
 from stoker._sources import (
     cifar,
     csv,
@@ -76,6 +77,8 @@ __all__ = [
     "ImageInfo",
     "Loader",
     "Order",
+    "Rewound",
+    "RewoundRow",
     "Sample",
     "SeekIndex",
     "Source",
@@ -116,6 +119,7 @@ __all__ = [
     "repeated",
     "resize",
     "resize_center_crop",
+    "rewind",
     "step_sizes",
     "subset",
     "synthetic",
@@ -137,7 +141,7 @@ _GONE = {
 
 
 def __dir__() -> list[str]:
-    imported = {"jax", "keras", "ray", "torch"} & globals().keys()
+    imported = {"jax", "keras", "losses", "ray", "torch"} & globals().keys()
     return sorted([*__all__, *imported, "__all__", "__doc__", "__file__", "__version__"])
 
 

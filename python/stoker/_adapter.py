@@ -48,6 +48,12 @@ def carried_arrays(source: Any, annotations: Any) -> list[str]:
     return [*names, "picture_box"]
 
 
+def loader_in(given: object) -> Loader[Any] | None:
+    """Returns the Loader that `given` is, or has inside; None: there is none."""
+    inner = given if isinstance(given, Loader) else getattr(given, "loader", None)
+    return inner if isinstance(inner, Loader) else None
+
+
 class Form:
     """Makes of a Loader's batch what the adapter yields: `convert` of it, and `on_batch` of that.
 
@@ -58,11 +64,11 @@ class Form:
     def __init__(self, convert: Callable[[Batch], Any], on_batch: Callable[[Any], Any] | None):
         if on_batch is not None and not callable(on_batch):
             raise TypeError(f"on_batch is {on_batch!r}, must be a function of a batch")
-        self._convert = convert
+        self.convert = convert  #: without on_batch
         self._on_batch = on_batch
 
     def __call__(self, batch: Batch) -> Any:
-        made = self._convert(batch)
+        made = self.convert(batch)
         return made if self._on_batch is None else self._on_batch(made)
 
     def __reduce__(self) -> Any:

@@ -205,3 +205,30 @@ class Batch:
                 "another one by now"
             )
         return self._batch
+
+
+class BatchMaker:
+    """Makes a loop's Batches. Once it is asked to, it notes which rows they have: a watch of an
+    adapter sees only what is made of them.
+    """
+
+    _NOTED = 64  # batches; more than any loop works ahead
+
+    def __init__(self, metadata: Callable[[str, int], Any] | None):
+        self.metadata = metadata
+        self._noted: dict[int, tuple[list[int], list[int]]] | None = None
+
+    def __call__(self, taken: _core.Batch, source: _core.Source) -> Batch:
+        if self._noted is not None:
+            self._noted[taken.step] = taken.id_list(), taken.counted_rows()
+            if len(self._noted) > self._NOTED:
+                del self._noted[next(iter(self._noted))]
+        return Batch(taken, source, self.metadata)
+
+    def begin_notes(self) -> None:
+        if self._noted is None:
+            self._noted = {}
+
+    def rows_of(self, step: int) -> tuple[list[int], list[int]] | None:
+        """Returns the ids of all rows, and the rows that count; None: it was not noted."""
+        return None if self._noted is None else self._noted.get(step)

@@ -132,6 +132,17 @@ def place_of(
     """Returns the step at which `state` continues, and its seed. own_seed: the seed that it must
     have; None: any. ValueError: it is no state, or not one of such a feed.
     """
+    step, seed, fingerprint = read_state(state)
+    if not 0 <= step <= feed.end_step:
+        raise ValueError(f"next_step is {step}, must be 0 to {feed.end_step}")
+    if own_seed is not None:
+        seed = own_seed
+    feed.check_state(step, fingerprint, seed)
+    return step, seed
+
+
+def read_state(state: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Returns the step, the seed and the fingerprint. ValueError: it is no state."""
     try:
         version, step = int(state["version"]), int(state["next_step"])
         fingerprint = int(state["fingerprint"], 16)
@@ -142,12 +153,7 @@ def place_of(
         raise ValueError(f"a state of version {version}, this is version {_VERSION}")
     if not 0 <= seed < 1 << 64:
         raise ValueError(f"not a state of a stoker.Loader: its seed is {seed}")
-    if not 0 <= step <= feed.end_step:
-        raise ValueError(f"next_step is {step}, must be 0 to {feed.end_step}")
-    if own_seed is not None:
-        seed = own_seed
-    feed.check_state(step, fingerprint, seed)
-    return step, seed
+    return step, seed, fingerprint
 
 
 class Epoch(Iterator[Any]):

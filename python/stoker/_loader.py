@@ -16,7 +16,7 @@ from stoker import _core
 from stoker._annotations import Annotations
 from stoker._arguments import MAX_PIXELS, yes_or_no
 from stoker._augment import Augments
-from stoker._batch import Batch
+from stoker._batch import Batch, BatchMaker
 from stoker._blend import Blend
 from stoker._decoded_cache import DecodedCache
 from stoker._feeds import (
@@ -293,6 +293,9 @@ class Loader(Generic[Item]):
         form = (name, images, yes_or_no("copy", copy), sys.flags.dev_mode)
         self._remote = None if remote is None else remote.begin(source)
         self._order = _Kept(order)
+        self._spec, self._output = spec, form
+        self._batches = batches = BatchMaker(metadata)
+        self._first_epoch = 0  # whose order is known
         # None of these functions keeps the Loader: dropping it ends the feed.
         self._feed: MovingFeed
         if first is not None:
@@ -302,13 +305,13 @@ class Loader(Generic[Item]):
                 lambda fed, options: _core.Feed.make(fed, spec, options, *form),
                 options,
                 part_options(make_options()),
-                lambda taken, fed: Batch(taken, fed, metadata),
+                batches,
             )
         else:
             self._feed = _feed_of(
                 _maker(source, spec, form, self._remote, self._order, shapes),
                 options,
-                lambda taken: Batch(taken, source, metadata),
+                lambda taken: batches(taken, source),
                 on_batch,
                 on_batch_ahead,
             )
@@ -495,6 +498,7 @@ class Loader(Generic[Item]):
         bound = order.bind(self._source, self._options)
         self._options.set_order(bound)
         self._order.value = order
+        self._first_epoch = epoch
         self._options.epochs = epoch + 1
         self._pass += 1
         self._feed.move(epoch * steps_per_epoch(bound.length, self._options), seed)

@@ -1,4 +1,4 @@
-"""Watches a loop over any loader: does it wait for its input?"""
+"""Watches a loop over any loader: does it wait for its input, and which steps stand out?"""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import json
 import math
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from stoker._adapter import loader_in
+from stoker._loss_writer import LossWriter, Rows
+from stoker._options import rank_and_world
 from stoker._watch_report import WatchedRun, as_json, as_text, profile_page
 from stoker._watch_steps import PHASES, StepLog, Steps, first_extent
+
+if TYPE_CHECKING:
+    from stoker.losses import Losses, Spike  # which needs NumPy
 
 Batch = TypeVar("Batch")
 _NONE = object()  # no batch
@@ -26,6 +34,7 @@ def watch(
     replay: int = ...,
     batch_size: int | Callable[[Batch], int] | None = ...,
     synchronize: Callable[[], object] | None = ...,
+    folder: str | os.PathLike[str] | None = ...,
 ) -> WatchedIterator[Batch]: ...
 @overload
 def watch(
@@ -35,6 +44,7 @@ def watch(
     replay: int = ...,
     batch_size: int | Callable[[Batch], int] | None = ...,
     synchronize: Callable[[], object] | None = ...,
+    folder: str | os.PathLike[str] | None = ...,
 ) -> Watch[Batch]: ...
 def watch(
     loader: Iterable[Batch],
@@ -43,6 +53,7 @@ def watch(
     replay: int = 0,
     batch_size: int | Callable[[Batch], int] | None = None,
     synchronize: Callable[[], object] | None = None,
+    folder: str | os.PathLike[str] | None = None,
 ) -> Watch[Batch]:
     """Measures a training loop:
 
@@ -64,6 +75,8 @@ def watch(
         extent of the first object in it that has a shape; if none has one, rates are in batches/s.
     synchronize: called after every step, before its end is recorded (torch.cuda.synchronize).
         Without it, a device that works asynchronously is measured only from the host.
+    folder: where record() keeps losses, for stoker.losses and stoker.rewind() after the run; the
+        same one for all ranks, and for a run that is resumed. Default: a temporary folder.
 
     TypeError: nothing to iterate over. ValueError: a number that is too small.
     """
@@ -74,6 +87,7 @@ def watch(
         replay=replay,
         batch_size=batch_size,
         synchronize=synchronize,
+        folder=folder,
     )
 
 
@@ -104,6 +118,7 @@ class Watch(Generic[Batch]):
         replay: int = 0,
         batch_size: int | Callable[[Batch], int] | None = None,
         synchronize: Callable[[], object] | None = None,
+        folder: str | os.PathLike[str] | None = None,
         most_steps: int | None = None,
         clock: Callable[[], float] = time.perf_counter,
         cpu_clock: Callable[[], float] = time.thread_time,
@@ -132,6 +147,13 @@ class Watch(Generic[Batch]):
         self._first_waits: list[float] = []  # of each pass, seconds
         self._alone: Steps | None = None
         self._counts = dict.fromkeys(PHASES, 0)  # steps
+        self._pass: Pass | None = None
+        self._given = 0  # batches of the loader, over all passes
+        self._folder = folder
+        self._writer: LossWriter | None = None
+        self._inner = loader_in(loader)
+        if self._inner is not None:
+            self._inner._batches.begin_notes()
         self._looped_s, self._delayed_s = 0.0, 0.0  # delayed: ready to run, but without a core
 
     def __iter__(self) -> Iterator[Batch]:
@@ -142,10 +164,13 @@ class Watch(Generic[Batch]):
                 yield current.batch
         finally:
             self._note_time(current)
+            if self._pass is current:
+                self._pass = None
 
     def _begin(self) -> Pass:
         began, delayed = self._clock(), _delay_seconds()
-        return Pass(iter(self._loader), asked=began, noted=began, delayed=delayed)
+        self._pass = Pass(iter(self._loader), asked=began, noted=began, delayed=delayed)
+        return self._pass
 
     def _step(self, current: Pass) -> bool:
         """Ends the current step, and gets the next one's batch; returns whether there is one."""
@@ -160,6 +185,7 @@ class Watch(Generic[Batch]):
             current.batch = next(current.batches, _NONE)
             if current.batch is _NONE:
                 return False
+            self._given += 1
         current.came, current.cpu = self._clock(), self._cpu_clock() - cpu
         if current.number == 0:
             self._first_waits.append(current.came - current.asked)
@@ -241,6 +267,71 @@ class Watch(Generic[Batch]):
             raise RuntimeError(f"the loader gave {count} batches, {self._warm_up} are warm-up")
         return self._alone.rate
 
+    def record(
+        self,
+        loss: Any,
+        grad_norm: Any = None,
+        *,
+        rows: Any = None,
+        ids: Any = None,
+    ) -> None:
+        """Keeps the loss of the step whose batch the loop has now, for spikes() and
+        stoker.rewind():
+
+            for images, labels in watched:
+                each = cross_entropy(model(images), labels, reduction="none")
+                loss = each.mean()
+                loss.backward()
+                norm = clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                watched.record(loss, norm, rows=each)
+
+        The device is not waited for: values may be tensors, of which a copy is queued; every 64
+        steps they are fetched and written together. So much is lost if the process is killed; an
+        exception that ends the program loses nothing. A step takes 28 bytes of a file, a row of
+        `rows` 8, and none of the memory.
+
+        grad_norm: of all gradients, before it is clipped.
+        rows: a loss for each row of the batch, or for each row that counts, for
+            stoker.losses.Losses.hardest() and Rewound.ranked().
+        ids: samples of `rows`, ints below 2^32. A loader of stoker knows them.
+
+        The number of a step is the loader's, as Batch.step; of a loader that is not stoker's, that
+        of its batches since the watch was made. RuntimeError: the loop has no batch now.
+        ValueError: losses that are no number, or not one for each row; a folder of another run.
+        OSError: the folder cannot be written.
+        """
+        if self._pass is None or self._pass.batch is _NONE:
+            raise RuntimeError("record() is for the inside of the loop: there is no batch now")
+        if math.prod(getattr(loss, "shape", ())) != 1:
+            raise ValueError(f"loss has shape {tuple(loss.shape)}, must be one number")
+        step = self._step_number()
+        chosen = None if rows is None else self._ids_of(step, rows, ids)
+        if self._writer is None:
+            self._writer = self._open_writer()
+        self._writer.add(step, loss, grad_norm, rows, chosen)
+
+    def spikes(self, above: float = 6, most: int = 100) -> list[Spike]:
+        """Returns the recorded steps that stand out; see stoker.losses.Losses.spikes()."""
+        kept = self.kept_losses()
+        return [] if kept is None else kept.spikes(above, most)
+
+    def kept_losses(self) -> Losses | None:
+        """Returns what record() kept so far; None: nothing. Needs NumPy. It fetches what is still
+        on the device.
+        """
+        if self._writer is None:
+            return None
+        from stoker.losses import Losses
+
+        self._writer.flush()
+        return Losses(self._writer.folder)
+
+    @property
+    def watched(self) -> Iterable[Batch]:
+        """The loader."""
+        return self._loader
+
     @property
     def log(self) -> StepLog:
         """Every step, in seconds of time.perf_counter()."""
@@ -263,6 +354,30 @@ class Watch(Generic[Batch]):
         """Writes the same page as `stoker profile`. OSError: `path` cannot be written."""
         Path(path).write_text(profile_page(self.to_dict()), encoding="utf-8")
 
+    def _step_number(self) -> int:
+        return self._given - 1 if self._inner is None else self._inner._feed.position()[0] - 1
+
+    def _ids_of(self, step: int, rows: Any, ids: Any) -> Rows:
+        """ValueError: not as many as `rows`, or nobody knows them."""
+        count = _extent("rows", rows)
+        if ids is not None:
+            _extent("ids", ids)
+            given = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+            return Rows.of(given, range(len(given)), count, step)
+        known = None if self._inner is None else self._inner._batches.rows_of(step)
+        if known is None:
+            raise ValueError(
+                f"rows= are of samples that {_name(self._loader)} does not name: give ids="
+            )
+        return Rows.of(*known, count, step)
+
+    def _open_writer(self) -> LossWriter:
+        inner = self._inner
+        rank = rank_and_world(None, None)[0] if inner is None else inner.rank
+        writer = LossWriter(self._folder, rank, partial(_state_of, self._loader, inner))
+        weakref.finalize(self, writer.flush)  # also where an exception ends the program
+        return writer
+
     def _run(self) -> WatchedRun:
         return WatchedRun(
             loader=_describe(self._loader),
@@ -280,18 +395,15 @@ class WatchedIterator(Watch[Batch], Iterator[Batch]):
     the iterator's end or an error, begins a pass.
     """
 
-    _pass: Pass | None = None
-
     def __iter__(self) -> Iterator[Batch]:
         self._end_pass()
         return self
 
     def __next__(self) -> Batch:
-        if self._pass is None:
-            self._pass = self._begin()
+        current = self._pass or self._begin()
         try:
-            if self._step(self._pass):
-                batch: Batch = self._pass.batch
+            if self._step(current):
+                batch: Batch = current.batch
                 return batch
         except BaseException:
             self._end_pass()
@@ -331,3 +443,20 @@ def _describe(loader: object) -> str:
         if isinstance(value, int):
             facts.append(f"{field}={value}")
     return ", ".join(facts)
+
+
+def _extent(field: str, values: Any) -> int:
+    shape = getattr(values, "shape", None)
+    if shape is not None and len(shape) != 1:
+        raise ValueError(f"{field} has shape {tuple(shape)}, must be one number for each row")
+    return len(values)
+
+
+def _state_of(loader: Any, inner: Any) -> dict[str, Any] | None:
+    """Returns None while the list of samples grows, and where a sampler lists each epoch anew: a
+    state knows the list of its own epoch only.
+    """
+    if inner is None or inner.source.is_growing or getattr(loader, "_listed", None):
+        return None
+    state: dict[str, Any] = inner.state_dict()
+    return state

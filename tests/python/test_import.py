@@ -29,7 +29,7 @@ def test_import_brings_nothing_but_the_standard_library():
 
 def test_dir_is_what_is_public():
     names = set(dir(stoker))
-    adapters = {"jax", "keras", "ray", "torch"}  # once they are imported
+    adapters = {"jax", "keras", "losses", "ray", "torch"}  # once they are imported
     assert {name for name in names if name[0] != "_"} - adapters == set(stoker.__all__)
     assert all(hasattr(stoker, name) for name in names)
 
