@@ -59,7 +59,9 @@ TrainResult Trainer::run() {
                                " after " + std::to_string(impl_->setup.progress.step) + " steps");
   }
   const std::unique_ptr<RunLock> lock = std::move(impl_->setup.lock);  // until the loop ends
-  return TrainLoop(impl_->setup, impl_->observer, impl_->stop).run();
+  TrainResult result = TrainLoop(impl_->setup, impl_->observer, impl_->stop).run();
+  result.expected_bytes = impl_->setup.expected_bytes;
+  return result;
 }
 
 void Trainer::request_stop() noexcept { impl_->stop.store(true); }

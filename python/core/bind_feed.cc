@@ -190,6 +190,8 @@ nb::dict stats_of(const Feed& feed) {
   dict["seek_index_refused"] = stats.seek_index.refused;
   dict["seek_index_unread_bytes"] = stats.seek_index.unread_bytes;
   dict["seek_index_recorded"] = stats.seek_recorded;
+  dict["memory_waits"] = stats.memory_waits;
+  dict["memory_taken_bytes"] = stats.memory_taken;
   dict["held"] = feed.held();
   if (stats.cache) dict["cache"] = dict_of(*stats.cache);
   if (stats.store) dict["store"] = dict_of(*stats.store);

@@ -142,6 +142,11 @@ class Loader(Generic[Item]):
         workers: threads that decode; default one per core; 0: none, next() decodes.
         io_threads: threads that read the files that are not in memory (workers read those that
             are); 0: none. Default: 2, or as many as the `workers` of stoker.dataset().
+        memory: bytes, or a text such as '2G', that the feed takes at most: batches, scratch,
+            pictures on the way, files read ahead, a store's window, shared memory, a cache in
+            memory; not what you hold of batches beyond the leases, or what a dataset() object
+            returns. A picture that needs more waits for others, and one that can never have so
+            much is a bad sample. Default: three quarters of the memory that is free.
         ring_depth: batches in host memory, read ahead or lent; default leases + 3, or leases + 8 if
             others fill rows.
         remote: stoker.ray.workers(): cores of other machines, which fill the rows that the own
@@ -188,6 +193,7 @@ class Loader(Generic[Item]):
         epochs: float | None = None,
         workers: int | None = None,
         io_threads: int | None = None,
+        memory: int | str | None = None,
         ring_depth: int | None = None,
         remote: Workers | None = None,
         share: str | None = None,
@@ -231,6 +237,7 @@ class Loader(Generic[Item]):
             epochs=epochs,
             workers=workers,
             io_threads=max(2, readers.at_once) if io_threads is None else io_threads,
+            memory=memory,
             ring_depth=ring_depth,
             is_remote=remote is not None,
             share=share,
@@ -427,7 +434,9 @@ class Loader(Generic[Item]):
         """Returns counters since the feed started. For 'read' (files), 'cached_read' (files that
         workers found in memory; 'read' has the others), 'decode' (rows), 'ring' and 'staging'
         (batches): the items, the seconds of waiting for input and for room, the seconds of work
-        over all threads, and how many items were ready on average. 'bad_samples'; 'full_rows' had
+        over all threads, and how many items were ready on average. 'bad_samples'; 'memory_waits'
+        are rows that waited for memory, and 'memory_taken_bytes' the most that pictures had beyond
+        what their workers have; 'full_rows' had
         more objects than stoker.Annotations.max_objects, and 'objects_left_out' are the rest of
         these; 'seek_index_used'
         and 'seek_index_refused' rows (refused: the file has changed), 'seek_index_unread_bytes'
@@ -453,8 +462,9 @@ class Loader(Generic[Item]):
         """Returns bytes: ring (pinned, or on the host), slots (on the device: slots and normalised
         images), scratch (an upper bound for the workers), share (shared memory, once for all
         processes that share), cache (decoded pictures in memory, once all are there), store
-        (samples fetched ahead), total, and frame, which a progressive
-        JPEG, an interlaced PNG, ... of max_pixels may need in addition.
+        (samples fetched ahead), total, and frame, which large pictures (progressive
+        JPEGs, interlaced PNGs, ...) may have in addition; expected, for photographs of half a
+        megapixel, most (total and frame) and limit (memory=).
         """
         return self._feed.current().memory_plan()
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Sequence
 from numbers import Real
@@ -46,6 +47,21 @@ class DrawnSeed(int):
         return cls(int.from_bytes(os.urandom(8), "little") >> 1)
 
 
+def memory_bytes(memory: int | str | None) -> int:
+    """Bytes of Loader(memory=); 0: its default. ValueError: neither a number nor like '2G'."""
+    if memory is None:
+        return 0
+    if isinstance(memory, str):
+        units = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+        match = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", memory.strip(), re.IGNORECASE)
+        bytes_ = int(match[1]) << units[match[2].upper()] if match else 0
+    else:
+        bytes_ = memory
+    if not isinstance(bytes_, int) or isinstance(bytes_, bool) or not 0 < bytes_ < 1 << 62:
+        raise ValueError(f"memory is {memory!r}, must be bytes above 0, or a text such as '2G'")
+    return bytes_
+
+
 def loader_options(
     *,
     batch_size: int,
@@ -57,6 +73,7 @@ def loader_options(
     epochs: float | None,
     workers: int | None,
     io_threads: int,
+    memory: int | str | None,
     ring_depth: int | None,
     is_remote: bool,
     share: str | None,
@@ -91,6 +108,7 @@ def loader_options(
     _set_integers(
         options.feed, io_threads=io_threads, workers=-1 if workers is None else workers
     )
+    options.feed.memory = memory_bytes(memory)
     options.remote_rows = is_remote
     _set_share(options, share, share_steps, share_wait)
     if share is not None and isinstance(seed, DrawnSeed):

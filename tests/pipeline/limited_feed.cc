@@ -46,6 +46,7 @@ int run_limited_feed(int count, char** arguments) {
   options.feed.memory = limit;
   options.feed.workers = number(3, 1);
   options.feed.max_bad = 1e9;
+  options.feed.decode.max_pixels = 1'000'000'000;
   options.feed.seek_index = "off";
   const AugmentSpec augment(count > 7 ? arguments[7] : "random_resized_crop | flip", {size, size});
   malloc_trim(0);

@@ -442,6 +442,26 @@ def test_stats_and_memory_are_told(source):
         assert plan["ring_bytes"] >= 5 * 25 * 16 * 16 * 3 * 4 and plan["slot_bytes"] == 0
 
 
+def test_a_limit_of_memory_changes_no_rows(pictures):
+    def loader(memory):
+        return stoker.Loader(
+            stoker.folder(pictures), batch_size=4, size=64, seed=1, epochs=1, memory=memory
+        )
+
+    with loader(None) as plain, loader("300M") as limited:
+        plan = limited.memory_plan()
+        assert plan["limit_bytes"] == 300 << 20 < plain.memory_plan()["limit_bytes"]
+        assert plan["expected_bytes"] <= plan["most_bytes"] <= plan["limit_bytes"]
+        assert epochs_of(limited) == epochs_of(plain)
+        assert limited.stats()["memory_waits"] == 0
+        assert limited.stats()["memory_taken_bytes"] == 0
+    with pytest.raises(ValueError, match=r"memory is 9 MiB, must be at least \d+: slabs, slots"):
+        loader(9 << 20)
+    for wrong in ("2 gigs", "", 0, -1, True, 1.5):
+        with pytest.raises(ValueError, match=f"memory is {wrong!r}, must be bytes above 0"):
+            loader(wrong)
+
+
 def test_a_closed_loader_says_so(source):
     loader = stoker.Loader(source, batch_size=25)
     loop = iter(loader)

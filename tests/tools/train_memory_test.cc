@@ -59,13 +59,9 @@ class TrainMemory : public TrainRuns {
             "--batch",      "20",    "--micro-batch", "10",   "--size",  "32",
             "--precision",  "fp32",  "--epochs",      "1000", "--out",   run_folder(name)};
   }
-  // Returns what the plan promises for pictures as small as these. The scratch that it allows per
-  // worker is for pictures of --max-pixels; these need almost none of it.
+  // Returns the plan's number for pictures that are not unusual.
   double promised(const std::string& name) const {
-    const std::string run = run_folder(name);
-    return planned(run, "memory, in all", ": ") - planned(run, "memory, in all", "of these ") -
-           planned(run, "memory, feed:", "scratch up to ") -
-           planned(run, "memory, feed of the evaluation:", "scratch up to ");
+    return planned(run_folder(name), "memory: ", ": ");
   }
 };
 
@@ -79,7 +75,7 @@ TEST_F(TrainMemory, InAllIsAll) {
       lines += planned(run, feed, part);
     }
   }
-  const double all = planned(run, "memory, in all", ": ");
+  const double all = planned(run, "memory: ", "expected, ");
   EXPECT_GT(all, lines);  // by the engine's
   EXPECT_LT(all, lines + 64);
   EXPECT_GT(planned(run, "memory, feed:", "frames up to "), 3 * 500);  // three workers' together

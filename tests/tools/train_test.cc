@@ -60,7 +60,7 @@ TEST_F(TrainCommand, LeavesResultsThatEvalReads) {
 TEST_F(TrainCommand, StartsWithOneScreen) {
   const ProgramResult brief = run_program(with(command("brief", 1), {"--log-interval", "2"}));
   ASSERT_EQ(brief.exit_code, 0) << brief.err;
-  EXPECT_THAT(brief.out, HasSubstr("memory, in all: "));
+  EXPECT_THAT(brief.out, HasSubstr("\nmemory: "));
   EXPECT_THAT(brief.out, Not(HasSubstr("memory, engine: ")));
   // From the second report on; it stands there once.
   const size_t expected = brief.out.find("\nexpected: ");
@@ -69,7 +69,7 @@ TEST_F(TrainCommand, StartsWithOneScreen) {
   EXPECT_EQ(brief.out.find("\nexpected: ", expected + 1), std::string::npos);
   const ProgramResult all = run_program(with(command("all", 1), {"--verbose", "--max-steps", "1"}));
   ASSERT_EQ(all.exit_code, 0) << all.err;
-  EXPECT_THAT(all.out, HasSubstr("memory, in all: "));
+  EXPECT_THAT(all.out, HasSubstr("\nmemory: "));
   EXPECT_THAT(all.out, HasSubstr("memory, engine: "));
 }
 

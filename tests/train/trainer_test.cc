@@ -403,7 +403,7 @@ TEST(Trainer, StartsWithOneScreen) {
     return text;
   };
   const RunPlan one = plan_of(1, 330);  // of which 10 do not fill a batch of 16
-  for (const char* start : {"model: ", "data: ", "devices: ", "memory, in all: "}) {
+  for (const char* start : {"model: ", "data: ", "devices: ", "memory: "}) {
     EXPECT_THAT(one.lines, ::testing::Contains(::testing::StartsWith(start)));
   }
   EXPECT_LE(one.lines.size(), 8u) << lines_of(one.lines);

@@ -14,6 +14,7 @@
 #include "tools/console/interrupt.h"
 #include "tools/console/processes.h"
 #include "tools/console/progress.h"
+#include "tools/machine/load.h"
 #include "tools/option/augment_choice.h"
 #include "tools/option/feed_options.h"
 #include "tools/option/train_options.h"
@@ -99,7 +100,18 @@ void print_replicas(const TrainResult& result) {
   }
 }
 
-void print_summary(const TrainResult& result, const TrainOptions& options, const Source& source) {
+// `before`: the program's own memory.
+void print_memory(const TrainResult& result, int64_t before) {
+  const int64_t peak = peak_resident_bytes();
+  if (before < 0 || peak < before) return;
+  constexpr double kMiB = 1 << 20;
+  const auto more = static_cast<double>(peak - before) / kMiB;
+  const auto expected = static_cast<double>(result.expected_bytes) / kMiB;
+  fmt::print("{:<12} {:.0f} MiB at the peak, {:.0f} MiB were expected\n", "memory", more, expected);
+}
+
+void print_summary(const TrainResult& result, const TrainOptions& options, const Source& source,
+                   int64_t before) {
   fmt::print("\n{:<12} {} of {} steps, {:.2f} epochs, {} of training\n", "trained", result.step,
              result.total_steps, result.epochs_done, format_duration(result.train_seconds));
   fmt::print("{:<12} loss {:.4f}, accuracy {:.2f}%\n", "last epoch", result.loss,
@@ -116,6 +128,7 @@ void print_summary(const TrainResult& result, const TrainOptions& options, const
   fmt::print("{:<12} {:.0f} images/s ± {:.0f}\n", "speed", result.images_per_second, result.jitter);
   fmt::print("{:<12} {:.2f}% of the time the trainer waited for data\n", "feed wait",
              100 * result.feed_wait_share);
+  print_memory(result, before);
   if (const auto store = source.storage().store_stats()) {
     fmt::print("{:<12} {}\n", "store", describe(*store));
     if (store->has_cache) fmt::print("{:<12} {}\n", "cache", describe_cache(*store));
@@ -138,6 +151,7 @@ void print_summary(const TrainResult& result, const TrainOptions& options, const
 int train(const TrainArguments& arguments, TrainOptions options, const Launch& launch,
           ProcessGroup* processes, int argc, char** argv) {
   const bool first = launch.rank == 0;
+  const int64_t before = resident_bytes();
   options.processes = processes;
   if (first) refuse_to_mix_runs(options);
   const ChosenSamples train_data = arguments.open_train_samples();
@@ -163,7 +177,7 @@ int train(const TrainArguments& arguments, TrainOptions options, const Launch& l
     result = trainer.run();
     signal = interrupt.signal();
   }
-  if (first) print_summary(result, options, train_data.source());
+  if (first) print_summary(result, options, train_data.source(), before);
   if (!result.interrupted) return kExitOk;
   if (first) fmt::print("interrupted; to go on:\n  {}\n", resume_hint(argc, argv));
   return kExitSignal + (signal != 0 ? signal : SIGTERM);  // 0: another process got the signal

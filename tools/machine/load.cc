@@ -72,6 +72,15 @@ int64_t resident_bytes() {
   return memory >> pages >> resident ? resident * sysconf(_SC_PAGESIZE) : -1;
 }
 
+int64_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::string key, rest;
+  for (int64_t kib = 0; status >> key; std::getline(status, rest)) {
+    if (key == "VmHWM:" && status >> kib) return kib << 10;
+  }
+  return -1;
+}
+
 MachineLoad read_machine_load(const std::vector<NamedThread>& threads) {
   MachineLoad load;
   load.time_ns = steady_now_ns();

@@ -33,7 +33,8 @@ struct NamedThread {
   int64_t thread = 0;  // Linux's thread id
 };
 
-int64_t resident_bytes();  // of this process
+int64_t resident_bytes();       // of this process
+int64_t peak_resident_bytes();  // the most that it has had; -1: unknown
 
 MachineLoad read_machine_load(const std::vector<NamedThread>& threads);
 // Returns the difference of two readings; unknown where one of them is. Threads are matched by

@@ -140,12 +140,15 @@ std::string norm_line(const TrainSetup& setup) {
       static_cast<double>(4 * numbers) / (1 << 20), device_note(setup));
 }
 
-std::string frames_note(int64_t frames) {
-  if (frames == 0) return "";
-  return fmt::format(
-      "; of these {} are frames, used only where each worker "
-      "has an image as large as --max-pixels allows, all at once",
-      mebibytes(frames));
+// The feeds may take what they need for large pictures up to their limit.
+std::string memory_line(const TrainSetup& setup, const MemoryPlan& eval_feed) {
+  const int64_t given = setup.options.feed.memory;
+  const int64_t frames = setup.loader->memory_plan().frame_bytes + eval_feed.frame_bytes;
+  return fmt::format("memory{}: {} expected, {} at most; the feed's are limited to {}{}",
+                     setup.processes.size() > 1 ? " of each process" : "",
+                     mebibytes(setup.expected_bytes), mebibytes(setup.planned_bytes + frames),
+                     mebibytes(given > 0 ? given : setup.loader->memory_plan().limit_bytes),
+                     given > 0 ? "" : ", three quarters of what is free (--memory)");
 }
 
 int64_t eval_samples(const TrainSetup& setup) {
@@ -250,11 +253,7 @@ RunPlan make_run_plan(const TrainSetup& setup, const MemoryPlan& eval_feed) {
   }
   details.push_back(fmt::format("memory, checkpoints: {}, a copy of the state while one is written",
                                 mebibytes(setup.state_copy_bytes)));
-  const int64_t frames = setup.loader->memory_plan().frame_bytes + eval_feed.frame_bytes;
-  lines.push_back(fmt::format("memory, in all: {}{} at most, with {} device{}{}",
-                              mebibytes(setup.planned_bytes + frames),
-                              processes > 1 ? " per process" : "", options.replicas,
-                              options.replicas > 1 ? "s" : "", frames_note(frames)));
+  lines.push_back(memory_line(setup, eval_feed));
   add_notes(setup, plan);
   return plan;
 }

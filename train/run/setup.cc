@@ -149,6 +149,8 @@ bool TrainSetup::make_folders() {
 void TrainSetup::plan_feed() {
   const Recipe& recipe = options.recipe;
   loader_options = feed_of(options);
+  // The rest is the evaluation's.
+  if (eval) loader_options.feed.memory = options.feed.memory / 4 * 3;
   loader_options.batch_size = shape.rows;
   loader_options.parts = shape.parts;
   loader_options.rank = processes.rank();
@@ -326,15 +328,19 @@ void TrainSetup::make_plan() {
     const auto feeds = static_cast<size_t>(shape.local_models);
     eval_feed = evaluation_memory(subset, std::span(devices).first(devices.size() / feeds),
                                   shape.rows, eval_options(1));
-    for (int64_t* bytes : {&eval_feed.ring_bytes, &eval_feed.slot_bytes, &eval_feed.scratch_bytes,
-                           &eval_feed.frame_bytes}) {  // a source's own and a cache are there once
+    for (int64_t* bytes :
+         {&eval_feed.ring_bytes, &eval_feed.slot_bytes, &eval_feed.scratch_bytes,
+          &eval_feed.frame_bytes,
+          &eval_feed.expected_bytes}) {  // a source's own and a cache are there once
       *bytes *= static_cast<int64_t>(feeds);
     }
   }
-  planned_bytes = loader->memory_plan().total_bytes() + eval_feed.total_bytes() + state_copy_bytes;
-  for (const Replica& replica : replicas) planned_bytes += replica.engine->planned_bytes();
-  if (replicas.has_server()) planned_bytes += replicas.owner().planned_bytes();
-  for (const auto& batches : resident) planned_bytes += batches->device_bytes();
+  int64_t rest = state_copy_bytes;
+  for (const Replica& replica : replicas) rest += replica.engine->planned_bytes();
+  if (replicas.has_server()) rest += replicas.owner().planned_bytes();
+  for (const auto& batches : resident) rest += batches->device_bytes();
+  planned_bytes = loader->memory_plan().total_bytes() + eval_feed.total_bytes() + rest;
+  expected_bytes = loader->memory_plan().expected_bytes + eval_feed.expected_bytes + rest;
   plan = make_run_plan(*this, eval_feed);
   if (writes()) replace_file(options.out + "/config.json", config_text(*this));
 }
@@ -365,6 +371,7 @@ EvalOptions TrainSetup::eval_options(int views) const {
   result.views = views;
   result.averaged = options.recipe.average.kind != AverageKind::none;
   result.feed = options.feed;
+  result.feed.memory = options.feed.memory / 4 / std::max(shape.local_models, 1);
   result.feed.decode.pixels = PixelPolicy::exact;
   if (!no_eval_cache.empty()) result.feed.cache = nullptr;
   result.limit = options.limit_eval;

@@ -69,6 +69,7 @@ struct TrainSetup {
   int64_t end_step = 0;            // of this run
   int64_t state_copy_bytes = 0;    // while a checkpoint is written or read
   int64_t planned_bytes = 0;       // of this process, without whole frames (MemoryPlan)
+  int64_t expected_bytes = 0;      // of this process, as MemoryPlan::expected_bytes
   std::vector<std::string> notes;  // for the user
   RunPlan plan;
 
