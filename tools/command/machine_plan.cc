@@ -149,7 +149,8 @@ MachinePlan plan_machine(const FeedCost& cost, const FeedWhatIf& feed, const Pla
   plan.waiting_share = fed.waiting_share;
   // All but one of the workers are busy; the last one may be a part.
   const double busy = std::max(plan.busy_cores, plan.workers - parts);
-  plan.cores = static_cast<int>(std::ceil(busy / (1 - demand.headroom)));
+  plan.wanted_cores = busy / (1 - demand.headroom);
+  plan.cores = static_cast<int>(std::ceil(plan.wanted_cores));
 
   const BatchLayout layout = layout_of(cost, demand);
   const auto slab = static_cast<int64_t>(layout.slab_bytes());

@@ -44,8 +44,9 @@ FeedChange demanded_devices(const PlanDemand& demand);
 struct MachinePlan {
   double busy_cores = 0;  // cores that feeding keeps busy
   double busy_cores_low = 0, busy_cores_high = 0;
-  int cores = 0;    // cores that the machine needs, with headroom
-  int workers = 0;  // the fewest with which the modelled feed delivers as much as it can
+  double wanted_cores = 0;  // with headroom
+  int cores = 0;            // the same, whole: what the machine needs
+  int workers = 0;          // the fewest with which the modelled feed delivers as much as it can
   double images_per_second = 0, waiting_share = 0;  // modelled, with these workers
   int64_t ring_bytes = 0, worker_bytes = 0;         // on the host
   int64_t slot_bytes = 0;                           // on every GPU

@@ -16,6 +16,7 @@
 #include "tools/command/bench_options.h"
 #include "tools/command/command.h"
 #include "tools/command/machine_plan.h"
+#include "tools/command/what_if.h"
 #include "tools/machine/machine.h"
 #include "tools/option/bucket_choice.h"
 #include "tools/option/train_options.h"
@@ -332,6 +333,7 @@ int run_plan(int argc, char** argv) {
   BucketChoice bucket_choice;
   double seconds = 4;
   std::optional<double> check;
+  WhatIfChoice what_if;
   auto app = make_parser(
       "plan",
       "Calculates the machine that a number of GPUs needs: cores, memory, bus, storage and memory\n"
@@ -339,6 +341,7 @@ int run_plan(int argc, char** argv) {
       "the data that there are, or read from the result of an earlier `stoker bench feed --out`,\n"
       "and models the feed as `stoker profile` does. Other CPUs have other costs.\n"
       "--check runs the feed for a minute, and says how far the prediction was off.\n"
+      "--what-if says which other way to feed the GPUs would be cheaper.\n"
       "With --node-cores it also says how many machines without GPUs are to help.\n"
       "With --machine it also predicts, by a simulation of the schedule of a training on the "
       "links\n"
@@ -348,6 +351,7 @@ int run_plan(int argc, char** argv) {
       "is cut on the host or on GPUs, with the bytes over each link and the largest batch.",
       "  stoker plan --gpus 8 --rate 3000 --size 224 --data data/imagenette\n"
       "  stoker plan --gpus 8 --rate 3000 --data data/imagenette --model resnet50 --check\n"
+      "  stoker plan --gpus 8 --rate 3000 --data data/imagenette --what-if all --price 0.04\n"
       "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json\n"
       "  stoker plan --gpus 8 --rate 300 --data \"laion-{000..127}.tar\" --buckets 1024\n"
       "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json --cores 64 --node-cores 32\n"
@@ -382,6 +386,7 @@ int run_plan(int argc, char** argv) {
       ->expected(0, 1)
       ->default_str("60")
       ->check(CLI::Range(0.5, 3600.0));
+  add_what_if_options(*app, what_if);
   add_bench_data_options(*app, data);
   add_bucket_choice(*app, bucket_choice);
   add_link_options(*app, links);
@@ -391,6 +396,7 @@ int run_plan(int argc, char** argv) {
   if (!feed_file.empty()) refuse_measuring(*app);
   check_link_options(*app, links);
   check_bucket_choice(*app, bucket_choice);
+  check_what_if(*app, what_if);
   std::optional<LinkMachine> machine;
   if (!links.machine.empty()) {
     machine = machine_option(links.machine);
@@ -445,6 +451,7 @@ int run_plan(int argc, char** argv) {
                   significant(gpus_fed, 2)),
       "Many cores cost more per image than few: memory bandwidth and clocks are shared. `stoker "
       "bench feed` shows the efficiency on this machine."};
+  if (!what_if.alternatives.empty()) add_what_if(what_if, *work, demand, seconds, report);
   if (check) check_prediction(*work, feed, demand, *check, report);
   if (buckets) add_bucket_table(*buckets, report);
   if (machine) predict_links(links, *machine, cost, demand, data.augment.model, report);

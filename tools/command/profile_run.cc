@@ -5,9 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 
@@ -15,6 +12,7 @@
 #include "staging/error_text.h"
 #include "staging/stage_stats.h"
 #include "tools/command/command.h"
+#include "tools/data/output_file.h"
 #include "tools/option/train_options.h"
 #include "tools/profile/session.h"
 #include "tools/profile/storage_probe.h"
@@ -152,25 +150,6 @@ void print_left_out(const std::vector<std::string>& options, bool receipt) {
              receipt ? "the receipt, for which a training hashes every sample" : "");
 }
 
-// A new folder; the destructor removes it with everything in it.
-class TrialFolder {
- public:
-  explicit TrialFolder(const std::string& parent) : path_(parent + "/checkpoint.XXXXXX") {
-    if (mkdtemp(path_.data()) != nullptr) return;
-    throw std::runtime_error("cannot make a folder in " + parent + ": " + std::strerror(errno));
-  }
-  ~TrialFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TrialFolder(const TrialFolder&) = delete;
-  TrialFolder& operator=(const TrialFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 int64_t bytes_in(const std::string& folder) {
   int64_t bytes = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -183,7 +162,7 @@ int64_t bytes_in(const std::string& folder) {
 CheckpointCost time_checkpoint(const Trainer& trainer, const TrainOptions& options,
                                const MeasureHooks& measure, const std::string& out,
                                Tracer& tracer) {
-  const TrialFolder folder(out);
+  const TemporaryFolder folder(out);
   CheckpointCost cost;
   cost.every_steps = trainer.steps_per_epoch();
   if (options.checkpoint_steps > 0) {
