@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -101,6 +102,37 @@ TEST_F(RewindCommand, AChangedPictureIsNamed) {
   for (const auto& row : json["rows"]) {
     EXPECT_EQ(row["note"] == "not what it was in the run", row["name"] == name);
   }
+}
+
+TEST_F(RewindCommand, ShowsThePartnersOfMixedRows) {
+  train("mixed", {"--augment", "random_resized_crop(32) | flip | mix(mixup=0.4)"});
+  const auto json = rewound("mixed", {"--step", "7", "--replay"});
+  EXPECT_TRUE(json["receipt"]["same"].get<bool>()) << json["receipt"];
+  EXPECT_EQ(json["replay"]["difference"], "");
+  EXPECT_THAT(json["rows"][0]["note"].get<std::string>(), HasSubstr("% of train/"));
+}
+
+TEST_F(RewindCommand, ShowsTheSubstituteOfABadSample) {
+  const TempFolder own;
+  make_small_shapes(own.path());
+  const auto words = with(command("bad", 1), {"--max-bad", "3"});
+  const auto names = [&](const nlohmann::json& json, size_t row) -> std::string {
+    return json["rows"][row]["name"];
+  };
+  train("whole");
+  const std::string bad = names(rewound("whole", {"--step", "6"}), 2);
+  std::ofstream(own.path() + "/" + bad) << "no picture";
+  auto with_own = words;
+  std::ranges::replace(with_own, data(), own.path());
+  ASSERT_EQ(run_program(with_own).exit_code, 0);
+  const auto json = rewound("bad", {"--step", "6", "--replay"});
+  EXPECT_TRUE(json["receipt"]["same"].get<bool>()) << json["receipt"];
+  EXPECT_EQ(json["replay"]["difference"], "");
+  const auto& row = json["rows"].back();  // without a loss
+  EXPECT_EQ(row["name"], bad);
+  EXPECT_EQ(row["weight"], 0);
+  EXPECT_THAT(row["note"].get<std::string>(), HasSubstr("bad: "));
+  EXPECT_THAT(row["note"].get<std::string>(), HasSubstr(", the picture of train/"));
 }
 
 TEST_F(RewindCommand, ASpikeIsFoundAndRewound) {
