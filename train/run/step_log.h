@@ -83,6 +83,6 @@ struct Spike {
 // median of the steps around it, the worst first: Hampel's identifier (Hampel 1974, "The influence
 // curve and its role in robust estimation"), one-sided. A deviation is 1.4826 times the median
 // absolute deviation, and at least a fiftieth of the median. A step that is not finite comes first.
-std::vector<Spike> find_spikes(std::span<const StepRow> steps, double threshold = 6);
+std::vector<Spike> find_spikes(std::span<const StepRow> steps, double threshold = 4);
 
 }  // namespace stoker
