@@ -98,21 +98,22 @@ class LossWriter:
             return
         if not self._has_state:
             self._write_facts()
-        held, self._held = self._held, []
-        for each in held:
-            self._write(each)
+        while self._held:
+            self._write(self._held.pop(0))
         for file in (self._ids, self._losses, self._steps):  # rows before the step that has them
             file.flush()
 
     def _write(self, step: _Step) -> None:
-        kept = 0
+        ids, losses = array("I"), array("f")
         if step.rows is not None:
-            losses = _listed(step.losses)
-            self._ids.write(step.rows.ids.tobytes())
-            self._losses.write(array("f", [losses[place] for place in step.rows.places]).tobytes())
-            kept = len(step.rows.ids)
+            given = _listed(step.losses)
+            ids, losses = step.rows.ids, array("f", [given[place] for place in step.rows.places])
         norm = float("nan") if step.grad_norm is None else float(step.grad_norm)
-        self._steps.write(STEP.pack(step.number, float(step.loss), norm, kept))
+        packed = STEP.pack(step.number, float(step.loss), norm, len(ids))
+        # Nothing is written of a step with a value that is none.
+        self._ids.write(ids.tobytes())
+        self._losses.write(losses.tobytes())
+        self._steps.write(packed)
 
     def _write_facts(self) -> None:
         state = self._state_of()

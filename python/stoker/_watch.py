@@ -303,8 +303,9 @@ class Watch(Generic[Batch]):
         """
         if self._pass is None or self._pass.batch is _NONE:
             raise RuntimeError("record() is for the inside of the loop: there is no batch now")
-        if math.prod(getattr(loss, "shape", ())) != 1:
-            raise ValueError(f"loss has shape {tuple(loss.shape)}, must be one number")
+        for field, value in (("loss", loss), ("grad_norm", grad_norm)):
+            if math.prod(getattr(value, "shape", ())) != 1:
+                raise ValueError(f"{field} has shape {tuple(value.shape)}, must be one number")
         step = self._step_number()
         chosen = None if rows is None else self._ids_of(step, rows, ids)
         if self._writer is None:

@@ -149,10 +149,10 @@ def duplicates(source: _core.Source, ids: Iterable[int] | None = None) -> list[l
 
 
 def write_subset(path: str | os.PathLike[str], ids: Iterable[int]) -> None:
-    """Writes a list of samples, as `--subset FILE` of the program takes it. In Python they are
+    """Writes a list of samples, as `stoker train --subset FILE` takes it. In Python they are
     stoker.subset(source, ids).
 
-    ids: of the source that the program opens by --data; those of a subset() are others.
+    ids: of the source that the program opens; those of a subset() are others.
     """
     with open(path, "w", encoding="ascii") as file:
         file.writelines(f"{each:d}\n" for each in ids)

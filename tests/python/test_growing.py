@@ -233,3 +233,19 @@ def test_arguments(folder, server):
     assert not source.is_growing
     assert source.first_samples(0) is None
     assert epochs_of(loader(source)) == epochs_of(loader(local(folder)))
+
+
+def test_a_step_comes_again_once_the_list_is_complete(folder, server, tmp_path):
+    feed = loader(begin(server), batch_size=6)
+    watch = stoker.watch(feed, folder=tmp_path)
+    got = []
+    for batch in watch:
+        got.append(contents(batch))
+        watch.record(1.0, rows=[1.0] * 6)
+        if len(got) == 4:
+            assert feed.source.is_growing
+            server.go_on.set()
+    assert [contents(stoker.rewind(watch, step).batch) for step in range(8)] == got
+    again = stoker.rewind(tmp_path, 2, loader=loader(local(folder), batch_size=6))
+    assert [row.loss for row in again.rows] == [1.0] * 6
+    assert contents(again.batch) == got[2]

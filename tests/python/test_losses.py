@@ -163,6 +163,18 @@ def test_an_exception_that_ends_the_program_loses_nothing(tmp_path):
     assert Losses(tmp_path).steps()["loss"].tolist() == [0, 1, 2, 3, 4, 5, 6]
 
 
+def test_a_value_that_is_none_spoils_no_other_step():
+    watch = stoker.watch(rows_of(20, 4))
+    for batch in watch:
+        watch.record(float(batch.step), rows=[batch.step] * 4)
+        if batch.step == 1:
+            watch.record(1.0, rows=["many"] * 4)
+    with pytest.raises(TypeError):
+        watch.kept_losses()
+    kept = watch.kept_losses()
+    assert [kept.of_step(step)[0][1] for step in range(5)] == [0, 1, 2, 3, 4]
+
+
 def test_a_forked_child_writes_nothing(tmp_path):
     must_run(
         f"""
@@ -187,6 +199,8 @@ def test_what_record_refuses(tmp_path):
     for _ in watch:
         with pytest.raises(ValueError, match=r"loss has shape \(2,\), must be one number"):
             watch.record(np.zeros(2))
+        with pytest.raises(ValueError, match=r"grad_norm has shape \(1, 2\)"):
+            watch.record(1.0, np.zeros((1, 2)))
         with pytest.raises(ValueError, match="rows has 3 losses, and step 0 has 5 rows"):
             watch.record(1.0, rows=[1, 2, 3])
         with pytest.raises(ValueError, match=r"rows has shape \(5, 1\)"):
@@ -293,7 +307,7 @@ def test_the_program_takes_the_list(tmp_path):
     write_subset(tmp_path / "hard.txt", [9, 3])
     command = [program, "dump", "--data", folder, "--subset", tmp_path / "hard.txt"]
     out = tmp_path / "out"
-    subprocess.run([*command, "--size", "8", "--out", out, "--batch-size", "2"], check=True)
+    subprocess.run([*command, "--size", "8", "--out", out, "--batch", "2"], check=True)
     lines = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
     assert {line["name"] for line in lines} == {"cat/009.jpg", "cat/003.jpg"}
 
