@@ -166,7 +166,6 @@ _SHOWN = ("cpu:0", image_format("uint8", "NHWC", None, None), False, False)
 
 def _options_of(loader: Loader[Any], step: int, rank: int, seed: int) -> _core.LoaderOptions:
     """Returns those of a feed of this step, which shares nothing with the loader's own."""
-    _core.wait_for(loader.source)
     options = _core.LoaderOptions(loader._options)
     options.first_step, options.seed, options.rank = step, seed, rank
     options.epochs = -1.0
@@ -229,7 +228,7 @@ def _rows(
 ) -> Iterator[RewoundRow]:
     counted = set(taken.counted_rows())
     for row, (sample, draws) in enumerate(zip(taken.id_list(), taken.draws())):
-        known = losses.get(sample) if row in counted else None
+        known = losses.get(sample)
         yield RewoundRow(
             row=row,
             id=sample,

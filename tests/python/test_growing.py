@@ -245,6 +245,8 @@ def test_a_step_comes_again_once_the_list_is_complete(folder, server, tmp_path):
         if len(got) == 4:
             assert feed.source.is_growing
             server.go_on.set()
+            last = contents(stoker.rewind(feed, 7).batch)  # waits for the list
+    assert last == got[7]
     assert [contents(stoker.rewind(watch, step).batch) for step in range(8)] == got
     again = stoker.rewind(tmp_path, 2, loader=loader(local(folder), batch_size=6))
     assert [row.loss for row in again.rows] == [1.0] * 6

@@ -81,8 +81,9 @@ def test_rows_are_kept_with_their_samples(tmp_path):
     for number, batch in enumerate(watch):
         ids, counted = batch.ids.tolist(), batch.counted_rows
         every = [float(sample) for sample in ids]
-        only = [every[row] for row in counted]
-        watch.record(1.0, rows=np.array(only) if number % 2 else every)
+        only = np.array([every[row] for row in counted])
+        watch.record(1.0, rows=only if number % 2 else every)
+        only[:] = -1  # it is the program's
         expected.append([(ids[row], every[row]) for row in counted])
     kept = watch.kept_losses()
     assert [kept.of_step(step) for step in range(3)] == expected
@@ -141,6 +142,7 @@ def test_steps_that_are_cut_are_left_out(tmp_path):
     os.truncate(tmp_path / "ids-0.bin", 4 * 11)  # two steps and three rows
     assert Losses(tmp_path).steps()["step"].tolist() == [0, 1]
     _loss_writer.LossWriter(tmp_path, 0, lambda: None)
+    assert Losses(tmp_path).state["fingerprint"] == watch.state_dict()["fingerprint"]
     assert [os.path.getsize(tmp_path / f"{name}-0.bin") for name in ("steps", "ids", "losses")] == [
         2 * _loss_writer.STEP.size, 32, 32,
     ]  # fmt: skip

@@ -85,7 +85,8 @@ def test_a_rank_sees_the_rows_of_another(pictures):
     assert contents(stoker.rewind(loaders[0], 3).batch) == fed[0][3]
 
 
-def test_only_that_step_is_made(pictures):
+@pytest.mark.parametrize("threads", [0, 1])
+def test_only_that_step_is_made(threads):
     asked = []
 
     class Items:
@@ -97,7 +98,8 @@ def test_only_that_step_is_made(pictures):
             return np.full((8, 8, 3), i % 256, np.uint8), i
 
     source = stoker.dataset(Items(), processes=False)
-    loader = stoker.Loader(source, batch_size=4, size=8, seed=1, workers=0, io_threads=0)
+    loader = stoker.Loader(source, batch_size=4, size=8, seed=1, workers=threads, io_threads=threads)
+    loader.close()
     asked.clear()
     rewound = stoker.rewind(loader, 10**9)
     assert rewound.epoch == 10**9 // 250
@@ -132,6 +134,8 @@ def test_what_is_refused(pictures):
     loader = loader_of(pictures, epochs=1.5)
     with pytest.raises(ValueError, match=r"step is 15, must be 0 to 14"):
         stoker.rewind(loader, 15)
+    with pytest.raises(ValueError, match=r"step is 100, must be 0 to 14"):
+        stoker.rewind(loader, 100)
     with pytest.raises(ValueError, match=r"step is -1, must be a whole number"):
         stoker.rewind(loader, -1)
     with pytest.raises(ValueError, match=r"rank is 1, must be a whole number from 0 to 0"):
