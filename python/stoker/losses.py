@@ -25,8 +25,7 @@ __all__ = ["Losses", "Ranked", "Spike", "duplicates", "write_subset"]
 _NEIGHBOURS = 64  # steps before a step, with which it is compared
 _ENOUGH = 8  # of them
 _SIGMA = 1.4826  # standard deviations of a normal distribution in its MAD
-_MEAN_SIGMA = 1.2533  # and in its mean absolute deviation
-_LEAST_SPREAD = 1e-6  # of the median: what rounding may do
+_LEAST_SPREAD = 0.02  # of the median, as in `stoker rewind --spike`
 _ROWS_AT_ONCE = 1 << 22
 _STEPS_AT_ONCE = 1 << 14
 
@@ -92,9 +91,9 @@ class Losses:
 
         A value is compared with the (up to) 64 before it, at least 8: its score is its distance
         above their median in standard deviations, estimated by 1.4826 times their median absolute
-        deviation (the modified z-score of Iglewicz and Hoaglin, "How to Detect and Handle
-        Outliers", 1993; over a moving window it is Hampel's filter). They take 3.5, which one of
-        4,000 steps of normal noise exceeds. What is nan or infinite always stands out.
+        deviation, and at least a fiftieth of the median (Hampel's identifier: Hampel, "The
+        influence curve and its role in robust estimation", 1974). What is nan or infinite always
+        stands out.
         """
         found = [spike for each in self._ranks for spike in each.spikes(above)]
         return sorted(found, key=lambda spike: (-spike.score, spike.step))[:most]
@@ -226,10 +225,7 @@ def _scores_beside(
     counts = np.isfinite(neighbours).sum(axis=1)
     medians = _medians(neighbours, counts)
     apart = np.abs(neighbours - medians[:, None])
-    spreads = _SIGMA * _medians(apart, counts)
-    # More than half of them are equal: Iglewicz and Hoaglin take the mean deviation then.
-    means = _MEAN_SIGMA * np.nansum(apart, axis=1) / np.maximum(counts, 1)
-    spreads = np.maximum(np.where(spreads > 0, spreads, means), _LEAST_SPREAD * np.abs(medians))
+    spreads = np.maximum(_SIGMA * _medians(apart, counts), _LEAST_SPREAD * np.abs(medians))
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = (values - medians) / spreads
     return np.where(counts >= _ENOUGH, np.nan_to_num(scores, nan=-np.inf, posinf=np.inf), -np.inf)

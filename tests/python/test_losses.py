@@ -236,8 +236,7 @@ def plain_scores(values):
             continue
         median = float(np.median(before))
         apart = [abs(x - median) for x in before]
-        spread = 1.4826 * float(np.median(apart)) or 1.2533 * sum(apart) / len(apart)
-        spread = max(spread, 1e-6 * abs(median))
+        spread = max(1.4826 * float(np.median(apart)), abs(median) / 50)
         scores.append((value - median) / spread)
     return scores
 

@@ -98,7 +98,8 @@ def test_only_that_step_is_made(threads):
             return np.full((8, 8, 3), i % 256, np.uint8), i
 
     source = stoker.dataset(Items(), processes=False)
-    loader = stoker.Loader(source, batch_size=4, size=8, seed=1, workers=threads, io_threads=threads)
+    options = {"workers": threads, "io_threads": threads}
+    loader = stoker.Loader(source, batch_size=4, size=8, seed=1, **options)
     loader.close()
     asked.clear()
     rewound = stoker.rewind(loader, 10**9)

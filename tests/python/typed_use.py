@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import stoker
+import stoker.losses
 from stoker import augment
 from typing_extensions import assert_type
 
@@ -52,8 +53,14 @@ def main() -> None:
         assert_type(batch, stoker.Batch)
     for valid in stoker.Loader(held_out, batch_size=8, on_batch=lambda batch: batch.valid):
         assert_type(valid, int)
-    for watched in stoker.watch(stoker.Loader(held_out, batch_size=8, shuffle=False)):
+    watch = stoker.watch(stoker.Loader(held_out, batch_size=8, shuffle=False))
+    for watched in watch:
         assert_type(watched, stoker.Batch)
+        watch.record(0.5, rows=[0.5] * watched.valid)
+    rewound = stoker.rewind(watch, 0)
+    assert_type(rewound, stoker.Rewound)
+    assert_type(rewound.ranked(), list[stoker.RewoundRow])
+    assert_type(watch.spikes(), list[stoker.losses.Spike])
     assert_type(photos[0], stoker.Sample)
     assert_type(photos[0].image(), stoker.Array)
     assert_type(photos.labels(), list[int])
