@@ -3,6 +3,7 @@
 //   limited_feed DIR MIB WORKERS [SIZE [BATCH [EPOCHS [AUGMENT]]]]
 // MIB 0: the default limit. Exit code 1: the peak exceeds the limit.
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -27,6 +28,16 @@ int64_t process_bytes(const std::string& key) {
     if (line.starts_with(key + ":")) return std::stoll(line.substr(key.size() + 1)) * 1024;
   }
   return -1;
+}
+
+// CPU time of this process so far.
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 int run_limited_feed(int count, char** arguments) {
@@ -62,12 +73,13 @@ int run_limited_feed(int count, char** arguments) {
   const LoaderStats stats = loader.stats();
   std::printf(
       "{\"peak_mib\": %.1f, \"expected_mib\": %.1f, \"most_mib\": %.1f, \"limit_mib\": %.1f, "
-      "\"images\": %ld, \"bad\": %ld, \"waits\": %ld, \"taken_mib\": %.1f, \"seconds\": %.2f}\n",
+      "\"images\": %ld, \"bad\": %ld, \"waits\": %ld, \"taken_mib\": %.1f, \"seconds\": %.2f, "
+      "\"cpu_seconds\": %.3f}\n",
       static_cast<double>(peak) / kMebibytes, static_cast<double>(plan.expected_bytes) / kMebibytes,
       static_cast<double>(plan.most_bytes()) / kMebibytes,
       static_cast<double>(plan.limit_bytes) / kMebibytes, static_cast<long>(rows),
       static_cast<long>(stats.bad_samples), static_cast<long>(stats.memory_waits),
-      static_cast<double>(stats.memory_taken) / kMebibytes, seconds);
+      static_cast<double>(stats.memory_taken) / kMebibytes, seconds, cpu_seconds());
   return limit > 0 && peak > limit ? 1 : 0;
 }
 

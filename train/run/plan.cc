@@ -140,15 +140,16 @@ std::string norm_line(const TrainSetup& setup) {
       static_cast<double>(4 * numbers) / (1 << 20), device_note(setup));
 }
 
-// The feeds may take what they need for large pictures up to their limit.
+// Large pictures may take what the feeds' limit leaves.
 std::string memory_line(const TrainSetup& setup, const MemoryPlan& eval_feed) {
-  const int64_t given = setup.options.feed.memory;
   const int64_t frames = setup.loader->memory_plan().frame_bytes + eval_feed.frame_bytes;
-  return fmt::format("memory{}: {} expected, {} at most; the feed's are limited to {}{}",
-                     setup.processes.size() > 1 ? " of each process" : "",
-                     mebibytes(setup.expected_bytes), mebibytes(setup.planned_bytes + frames),
-                     mebibytes(given > 0 ? given : setup.loader->memory_plan().limit_bytes),
-                     given > 0 ? "" : ", three quarters of what is free (--memory)");
+  const bool is_given = setup.options.feed.memory > 0;
+  return fmt::format(
+      "memory{}: {} expected, {} at most{}", setup.processes.size() > 1 ? " of each process" : "",
+      mebibytes(setup.expected_bytes), mebibytes(setup.planned_bytes + frames),
+      frames > 0 && !is_given ? " (a feed takes three quarters of what is free if pictures are "
+                                "huge; --memory sets less)"
+                              : "");
 }
 
 int64_t eval_samples(const TrainSetup& setup) {

@@ -335,12 +335,15 @@ void TrainSetup::make_plan() {
       *bytes *= static_cast<int64_t>(feeds);
     }
   }
-  int64_t rest = state_copy_bytes;
+  int64_t rest = 0;
   for (const Replica& replica : replicas) rest += replica.engine->planned_bytes();
   if (replicas.has_server()) rest += replicas.owner().planned_bytes();
   for (const auto& batches : resident) rest += batches->device_bytes();
-  planned_bytes = loader->memory_plan().total_bytes() + eval_feed.total_bytes() + rest;
-  expected_bytes = loader->memory_plan().expected_bytes + eval_feed.expected_bytes + rest;
+  planned_bytes =
+      loader->memory_plan().total_bytes() + eval_feed.total_bytes() + state_copy_bytes + rest;
+  // An evaluation ends before a checkpoint is written.
+  expected_bytes = loader->memory_plan().expected_bytes +
+                   std::max(eval_feed.expected_bytes, state_copy_bytes) + rest;
   plan = make_run_plan(*this, eval_feed);
   if (writes()) replace_file(options.out + "/config.json", config_text(*this));
 }
