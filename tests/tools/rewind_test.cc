@@ -193,7 +193,9 @@ TEST_F(RewindCommand, SaysInOneLineWhatCannotWork) {
   refuses({}, "--step, --spike or --rank is required");
   refuses({"--step", "3", "--list", "x"}, "--list: they are of --rank");
   refuses({"--rank", "never", "--step", "3"}, "--step: --rank is of the whole run");
-  refuses({"--step", "30"}, "step 30: the run's recipe has steps 0 to 29");
+  for (const std::string step : {"30", "9007199254740992"}) {
+    refuses({"--step", step}, "step " + step + ": the run's recipe has steps 0 to 29");
+  }
   refuses({"--step", "3", "--without", "nobody"},
           "--without: no row of this step that counts is 'nobody'");
   const ProgramResult unkept = rewind("a", {"--rank", "never"});

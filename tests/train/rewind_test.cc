@@ -7,7 +7,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <numeric>
 #include <random>
 #include <set>
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "pipeline/files/printable_name.h"
 #include "staging/allowed_cores.h"
 #include "tools/command/command.h"
 #include "tools/command/rewind_ranks.h"
@@ -166,7 +167,7 @@ void rewind_step(const RewindArguments& arguments, ShownStep shown) {
   shown.epoch = step.batch().header().epoch;
   shown.kept = kept_step(shown.run, shown.step);
   shown.receipt = check_receipt(shown.run, step, shown.step - run.place.more_steps);
-  shown.without = arguments.without;
+  for (const std::string& name : arguments.without) shown.without.push_back(printable_name(name));
   if (arguments.replay || !arguments.without.empty()) {
     shown.replay =
         replay_step(step, run.options, shown.run, run.place, shown.step, run.samples.source(),

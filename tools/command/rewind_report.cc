@@ -72,7 +72,8 @@ std::string outcomes_text(const ShownStep& shown) {
 
 std::string replay_text(const ShownStep& shown) {
   const Replay& replay = *shown.replay;
-  const std::string from = replay.from.empty() ? "the run's beginning" : replay.from;
+  const std::string from =
+      replay.from.empty() ? "the run's beginning" : printable_name(replay.from);
   const std::string same = replay.compared == 0 ? "the run has kept nothing of them to compare"
                            : replay.difference.empty()
                                ? "all losses and pixels are those of the run"
@@ -160,8 +161,8 @@ std::string card(const ShownRow& row, const FedStep& step) {
 }
 
 std::string head_text(const ShownStep& shown) {
-  std::string text = fmt::format("step {} of {}, epoch {}: {} rows", shown.step, shown.run,
-                                 shown.epoch, shown.rows.size());
+  std::string text = fmt::format("step {} of {}, epoch {}: {} rows", shown.step,
+                                 printable_name(shown.run), shown.epoch, shown.rows.size());
   if (shown.kept) {
     text += fmt::format(", loss {:.5g}", shown.kept->loss());
     if (!std::isnan(shown.kept->gradient_norm)) {
@@ -204,7 +205,7 @@ void add_rows(const FedStep& step, const TrainOptions& options, std::span<const 
 }
 
 std::string spikes_text(const std::vector<Spike>& spikes, size_t most) {
-  if (spikes.empty()) return "no step stands out from those around it\n";
+  if (spikes.empty()) return "no step stands out from those around it; --step takes any\n";
   std::vector<std::vector<std::string>> lines = {
       {"step", "loss", "deviations", "gradient norm", "deviations"}};
   for (const Spike& spike : std::span(spikes).first(std::min(spikes.size(), most))) {

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <filesystem>
-#include <numeric>
+#include <limits>
 #include <stdexcept>
 
 #include "pipeline/receipt/files.h"

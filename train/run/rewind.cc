@@ -80,6 +80,15 @@ RunPlace place_of_run(const std::string& run) {
   return {progress->step - progress->loader.next_step, progress->loader.grid, last_change(run)};
 }
 
+Sampler sampler_of(const TrainOptions& options, const RunPlace& place, int64_t samples) {
+  return Sampler({.samples = samples,
+                  .rows = options.recipe.batch,
+                  .seed = options.seed,
+                  .last_batch = options.recipe.last_batch,
+                  .grid = place.grid,
+                  .order = options.order});
+}
+
 FedStep::FedStep(const Source& source, const TrainOptions& options, const RunPlace& place,
                  int64_t step)
     : train_(source, options.limit_train),
@@ -91,14 +100,14 @@ FedStep::FedStep(const Source& source, const TrainOptions& options, const RunPla
         "those steps can be rewound",
         step, place.first_step, options.recipe.batch));
   }
-  const LoaderOptions feed = loader_options_of(options, place, std::max<int64_t>(step, 0));
-  loader_ =
-      std::make_unique<Loader>(train_, options.recipe.train, std::vector{device_.get()}, feed);
-  const int64_t end = loader_->end_step() + place.more_steps;
+  const int64_t steps_per_epoch = sampler_of(options, place, train_.size()).steps_per_epoch();
+  const int64_t end = steps_of(options.recipe.epochs, steps_per_epoch) + place.more_steps;
   if (step < 0 || step >= end) {
     throw std::invalid_argument(
         fmt::format("step {}: the run's recipe has steps 0 to {}", step, end - 1));
   }
+  loader_ = std::make_unique<Loader>(train_, options.recipe.train, std::vector{device_.get()},
+                                     loader_options_of(options, place, step));
   batch_ = loader_->next(0, *stream_);
   batch_.synchronize();
 }

@@ -6,12 +6,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "pipeline/loader.h"
+#include "pipeline/order/sampler.h"
 #include "pipeline/receipt/receipt.h"
 #include "pipeline/source/subset_source.h"
 #include "train/run/step_log.h"
@@ -26,6 +26,8 @@ struct RunPlace {
   int64_t first_step = 0;  // earlier ones had another global batch
 };
 RunPlace place_of_run(const std::string& run);
+// Returns the order of the rows of a run's global batches, by steps of its feed.
+Sampler sampler_of(const TrainOptions& options, const RunPlace& place, int64_t samples);
 
 class FedStep {
  public:

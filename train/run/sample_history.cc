@@ -3,7 +3,6 @@
 #include <optional>
 #include <stdexcept>
 
-#include "pipeline/order/sampler.h"
 #include "train/run/step_log.h"
 
 namespace stoker {
@@ -18,15 +17,6 @@ void add_row(const KeptRow& row, SampleHistory& history) {
     ++history.forgotten;
   }
   history.was_right = row.right;
-}
-
-Sampler sampler_of(const TrainOptions& options, const RunPlace& place, int64_t samples) {
-  return Sampler({.samples = samples,
-                  .rows = options.recipe.batch,
-                  .seed = options.seed,
-                  .last_batch = options.recipe.last_batch,
-                  .grid = place.grid,
-                  .order = options.order});
 }
 
 }  // namespace
