@@ -300,6 +300,23 @@ def test_samples_are_ranked_over_a_run(tmp_path):
         recorded([1.0]).kept_losses().hardest()
 
 
+def test_another_loader_is_told_which_samples_its_rows_are():
+    watch = stoker.watch([[7, 9], [9]])
+    for ids in watch:
+        watch.record(1.0, rows=[5.0] * len(ids), ids=np.array(ids))
+    kept = watch.kept_losses()
+    assert [(each.id, each.times) for each in kept.hardest()] == [(7, 1), (9, 2)]
+    assert [each.id for each in kept.never_learned()] == [9]  # once says nothing
+
+
+def test_the_rows_of_only_the_last_batches_are_noted():
+    loader = rows_of(200, 2)
+    for _ in stoker.watch(loader):
+        pass
+    assert loader._batches.rows_of(99 - 64) is None
+    assert loader._batches.rows_of(99 - 63) is not None
+
+
 def test_the_program_takes_the_list(tmp_path):
     program = os.environ.get("STOKER_PROGRAM")
     if program is None:
@@ -318,6 +335,4 @@ def test_duplicates_are_found_by_their_bytes():
     source = stoker.memory(files, range(6))
     assert duplicates(source) == [[0, 4], [1, 5]]
     assert duplicates(source, [5, 2, 1]) == [[5, 1]]
-    pixels = np.zeros((3, 8, 8, 3), np.uint8)
-    pixels[1] = 1
-    assert duplicates(stoker.dataset(list(zip(pixels, range(3))), processes=False)) == [[0, 2]]
+    assert duplicates(stoker.synthetic(5, size=8)) == []  # raw pixels
