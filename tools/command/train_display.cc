@@ -83,10 +83,11 @@ void TrainDisplay::on_plan(const RunPlan& plan) {
   for (const std::string& line : options_.verbose ? plan.all() : plan.lines) say(line);
 }
 
-// The second report is the first without the steps that fill rings and caches.
+// The second report is the first without the steps that fill rings and caches. A run that ends
+// within half an epoch needs no line.
 void TrainDisplay::say_expected(const StepReport& report) {
   const int64_t left = report.total_steps - report.step;
-  if (++reports_ != 2 || report.images_per_second <= 0 || left <= 0) return;
+  if (++reports_ != 2 || report.images_per_second <= 0 || left < report.steps_per_epoch / 2) return;
   const double epoch_s =
       report.eta_seconds / static_cast<double>(left) * static_cast<double>(report.steps_per_epoch);
   say(fmt::format("expected: {} per epoch, {} for the rest, without evaluations",
