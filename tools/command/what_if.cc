@@ -465,7 +465,8 @@ void add_what_if_options(CLI::App& app, WhatIfChoice& choice) {
   }
   app.add_option("--what-if", choice.alternatives,
                  help + "all: those that need no more words, with pack=512, cached=0.5 and 1")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("");
   std::string names;
   for (const MeasuredCore& core : kMeasuredCores) {
     names += (names.empty() ? "" : ", ") + std::string(core.name);
@@ -475,7 +476,8 @@ void add_what_if_options(CLI::App& app, WhatIfChoice& choice) {
          fmt::format("Price of one of this machine's cores for an hour, in any currency; "
                      "NAME=PRICE: of one of the cores of --what-if cores={} (with --what-if)",
                      names))
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("");
 }
 
 void check_what_if(const CLI::App& app, const WhatIfChoice& choice) {
