@@ -312,7 +312,7 @@ class Watch(Generic[Batch]):
             self._writer = self._open_writer()
         self._writer.add(step, loss, grad_norm, rows, chosen)
 
-    def spikes(self, above: float = 6, most: int = 100) -> list[Spike]:
+    def spikes(self, above: float = 4, most: int = 100) -> list[Spike]:
         """Returns the recorded steps that stand out; see stoker.losses.Losses.spikes()."""
         kept = self.kept_losses()
         return [] if kept is None else kept.spikes(above, most)

@@ -85,7 +85,7 @@ class Losses:
             return []
         return list(zip(*(part.tolist() for part in kept.rows_of(int(kept.places[at])))))
 
-    def spikes(self, above: float = 6, most: int = 100) -> list[Spike]:
+    def spikes(self, above: float = 4, most: int = 100) -> list[Spike]:
         """Returns the steps whose loss or gradient norm stands out, at most so many, the furthest
         first.
 

@@ -31,7 +31,7 @@ int64_t process_bytes(const std::string& key) {
 }
 
 // CPU time of this process so far.
-double cpu_seconds() {
+double spent_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& time) {
@@ -79,7 +79,7 @@ int run_limited_feed(int count, char** arguments) {
       static_cast<double>(plan.most_bytes()) / kMebibytes,
       static_cast<double>(plan.limit_bytes) / kMebibytes, static_cast<long>(rows),
       static_cast<long>(stats.bad_samples), static_cast<long>(stats.memory_waits),
-      static_cast<double>(stats.memory_taken) / kMebibytes, seconds, cpu_seconds());
+      static_cast<double>(stats.memory_taken) / kMebibytes, seconds, spent_seconds());
   return limit > 0 && peak > limit ? 1 : 0;
 }
 
