@@ -1,10 +1,19 @@
 #include "decode/memory_budget.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
 namespace stoker {
+
+void return_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 2 << 20);
+#endif
+}
 
 struct MemoryBudget::State {
   std::mutex mutex;

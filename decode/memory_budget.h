@@ -29,6 +29,10 @@ class OverBudget : public std::bad_alloc {
 
 class MemoryLease;
 
+// From now on, blocks of 1 MiB and more that are freed go back to the system at once, in the whole
+// process: glibc would keep up to 64 MiB of them for each thread.
+void return_freed_memory();
+
 // Owner: a Loader. Threads: any. It outlives its leases.
 class MemoryBudget {
  public:

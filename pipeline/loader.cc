@@ -228,6 +228,7 @@ struct Loader::Impl {
     const int64_t needed = once.total_bytes() + ahead - (on_host ? 0 : once.slot_bytes);
     memory =
         share_memory(options.feed, needed, worker_need().scratch, filling_threads(), ahead > 0);
+    if (options.feed.memory > 0) return_freed_memory();
     pictures_memory.emplace(memory.pictures);
     files_memory.emplace(memory.large_files);
     filler.use_memory({&*pictures_memory, memory.own});

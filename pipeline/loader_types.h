@@ -46,7 +46,8 @@ struct FeedOptions {
   // Bytes of host memory that the feed takes at most: slabs, slots of host devices, scratch,
   // pictures on the way, files read ahead, the window of a store, shared memory, a cache in memory.
   // A picture that needs more waits until others are done; one that can never have so much is a bad
-  // sample. (Not counted are the data set's index and what a Python object returns.) 0: three
+  // sample. Not counted are the data set's index and what a Python object returns. With a limit,
+  // glibc gives freed blocks of 1 MiB and more back at once, in the whole process. 0: three
   // quarters of the memory that is free on the machine, or that its control group still allows.
   int64_t memory = 0;
   int workers = -1;  // threads that decode; -1: one per core; 0: inline in next(), without threads

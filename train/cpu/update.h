@@ -31,7 +31,7 @@ GradientScales gradient_scales(const UpdateArgs& args, float gradient_scale,
                                const GradientLayout& layout, const float* reduced,
                                const float* weights, CpuWorkers& workers);
 
-// Updates flat buffers by the scales of tensor_scales().
+// Updates flat buffers by the scales of gradient_scales().
 void update_tensors(const UpdateArgs& args, std::span<const TensorScale> scales,
                     const GradientLayout& layout, const float* reduced, const UpdatedStates& states,
                     CpuWorkers& workers);
