@@ -3,8 +3,8 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
+
+#include "staging/mutex.h"
 
 namespace stoker {
 
@@ -16,57 +16,62 @@ void return_freed_memory() {
 }
 
 struct MemoryBudget::State {
-  std::mutex mutex;
-  std::condition_variable given_back;
-  int64_t taken = 0, most_taken = 0, waits = 0;
-  bool is_stopped = false;
+  Mutex mutex;
+  CondVar given_back;
+  int64_t taken GUARDED_BY(mutex) = 0, most_taken GUARDED_BY(mutex) = 0;
+  int64_t waits GUARDED_BY(mutex) = 0;
+  bool is_stopped GUARDED_BY(mutex) = false;
+
+  bool has(int64_t bytes, int64_t all) const REQUIRES(mutex) { return taken + bytes <= all; }
+  void take(int64_t bytes) REQUIRES(mutex) {
+    taken += bytes;
+    most_taken = std::max(most_taken, taken);
+  }
 };
 
 MemoryBudget::MemoryBudget(int64_t bytes) : bytes_(bytes), state_(std::make_unique<State>()) {}
 MemoryBudget::~MemoryBudget() = default;
 
 int64_t MemoryBudget::most_taken() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->most_taken;
 }
 
 int64_t MemoryBudget::waits() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->waits;
 }
 
 void MemoryBudget::stop() {
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->is_stopped = true;
   }
   state_->given_back.notify_all();
 }
 
 bool MemoryBudget::try_take(int64_t bytes) {
-  const std::lock_guard lock(state_->mutex);
-  if (state_->taken + bytes > bytes_) return false;
-  state_->taken += bytes;
-  state_->most_taken = std::max(state_->most_taken, state_->taken);
+  const MutexLock lock(state_->mutex);
+  if (!state_->has(bytes, bytes_)) return false;
+  state_->take(bytes);
   return true;
 }
 
 // Who needs little may go before who needs much and came first. The latter gets its turn: the steps
 // of a feed end, and its row is one of them.
 bool MemoryBudget::take(int64_t bytes) {
-  std::unique_lock lock(state_->mutex);
-  if (state_->taken + bytes > bytes_) ++state_->waits;
-  state_->given_back.wait(lock,
-                          [&] { return state_->is_stopped || state_->taken + bytes <= bytes_; });
-  if (state_->is_stopped) return false;
-  state_->taken += bytes;
-  state_->most_taken = std::max(state_->most_taken, state_->taken);
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  if (!state.has(bytes, bytes_)) ++state.waits;
+  while (!state.is_stopped && !state.has(bytes, bytes_)) state.given_back.wait(lock);
+  if (state.is_stopped) return false;
+  state.take(bytes);
   return true;
 }
 
 void MemoryBudget::give_back(int64_t bytes) {
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->taken -= bytes;
   }
   state_->given_back.notify_all();

@@ -2,15 +2,18 @@
 """Draws hostile pictures of every format, and feeds them within limits of memory, beside what the kernel counts.
 
   bench/peers/memory_peaks.py [--runs 30] [--seed 1] [--huge] [BUILD]     (default: build)
+  bench/peers/memory_peaks.py --rate DATA [BUILD]
 
 Each run has its own pictures (up to 60 megapixels; with --huge one run more with pictures of 500), limit, workers, recipe and
-batch, drawn by the seed. Prints a table, and exits with 1 if a process had more than its limit. Needs Pillow and NumPy.
+batch, drawn by the seed. Prints a table, and exits with 1 if a process had more than its limit. With --rate it compares the CPU time of a feed
+of DATA with a limit that is enough and without one, in turn. Needs Pillow and NumPy.
 """
 import argparse
 import json
 import os
 import pathlib
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -76,14 +79,33 @@ def run(program, folder, limit, workers, augment, batch, epochs=2):
     return json.loads(done.stdout) if done.stdout else {"died": f"{done.returncode}: {done.stderr.strip()[-200:]}"}
 
 
+def compare_rates(program, data):
+    """The limit is for two workers of 130 MiB and a ring of 37 MiB."""
+    ratios = []
+    for turn in range(12):
+        seconds = {}
+        for limit in (0, 512) if turn % 2 else (512, 0):
+            command = [program, data, limit, 2, 224, 64, 8]
+            found = json.loads(subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True).stdout)
+            seconds[limit] = found["cpu_seconds"] / found["images"]
+        if turn > 1:
+            ratios.append(seconds[0] / seconds[512])
+    ratios.sort()
+    print(f"images per CPU second with a limit of 512 MiB, divided by those without: {statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--huge", action="store_true")
+    parser.add_argument("--rate")
     parser.add_argument("build", nargs="?", default="build")
     given = parser.parse_args()
     program = pathlib.Path(given.build) / "tests/pipeline/limited_feed"
+    if given.rate:
+        return compare_rates(program, given.rate)
     print("| run | limit, MiB | peak, MiB | workers | pictures | up to, MP | bad | waits | augment |")
     print("|---|---|---|---|---|---|---|---|---|")
     above = 0

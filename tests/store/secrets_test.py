@@ -89,7 +89,7 @@ COMMANDS = {
                           "--limit-train", "8", "--limit-eval", "8", "--out", "OUT"],
 }
 # Commands that take no address; `receipt` opens what a run's config.json names.
-WITHOUT = {"export", "augment", "top", "bench", "info", "make-shapes", "receipt",
+WITHOUT = {"export", "augment", "top", "bench", "info", "make-shapes", "receipt", "rewind",
            *("bench " + name for name in ("links", "depth", "layout", "slice", "predict", "compare"))}
 # More words for one of them, or another one for an option.
 MORE = {
