@@ -120,6 +120,26 @@ TEST(MemoryLimit, WhatCanNeverFitIsABadSampleWithNumbers) {
   }
 }
 
+// The pictures are small; what lies behind their end is read with them.
+TEST(MemoryLimit, FilesCountToo) {
+  std::vector<std::vector<uint8_t>> files;
+  for (uint32_t i = 0; i < 4; ++i) {
+    files.push_back(jpeg_file(60, 50, i));
+    files.back().resize(size_t{24} << 20);
+  }
+  const FakeSource source(files, 12, 2);
+  for (const int io_threads : {0, 2}) {
+    LoaderOptions options = limited_options(6);
+    options.feed.io_threads = io_threads;
+    const std::vector<Delivered> expected = Feed(source, crop_spec(), options).all();
+    options.feed.memory = least_memory(source, options);
+    Feed feed(source, crop_spec(), options);
+    EXPECT_EQ(feed.all(), expected);
+    EXPECT_GE(feed.loader().stats().memory_taken, 16 * kMebibyte);
+    EXPECT_GT(feed.loader().stats().memory_waits, 0);
+  }
+}
+
 TEST(MemoryLimit, StoppingEndsTheWaiting) {
   const FakeSource source(large_and_small_files(), 10, 2);
   for (int i = 0; i < 5; ++i) {
