@@ -16,6 +16,7 @@
 #include "tests/support/collected_samples.h"
 #include "tests/support/format_maker.h"
 #include "tests/support/mds_maker.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/source_contents.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/thrown.h"
@@ -296,8 +297,10 @@ TEST_P(FormatContract, LabelsOfTwoKindsAndOutOfRangeAreRefused) {
   EXPECT_EQ(error_of_all(),
             b + ": its labels are of another kind (numbers, text or none) than those of " + a);
   fs::remove(b);
-  write("a", {{"1", "one", 16'777'215}});
-  EXPECT_THAT(labels_of(*open(all())), ElementsAre(16'777'215));
+  // There is a name for each class, and AddressSanitizer takes a minute for so many.
+  const int64_t most = kAddressSanitizer ? 100'000 : 16'777'215;
+  write("a", {{"1", "one", most}});
+  EXPECT_THAT(labels_of(*open(all())), ElementsAre(most));
   for (const int64_t label : {int64_t{-1}, int64_t{16'777'216}}) {
     const Samples samples = {{"1", "one", label}};
     const int64_t place = scan(make(samples)).samples.at(0).found.offset;
