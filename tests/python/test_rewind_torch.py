@@ -42,6 +42,9 @@ def test_only_the_last_list_of_a_sampler_is_known(pictures):
     lists = iter([[3, 1, 2], [5, 4, 6]])
 
     class Listed(torch.utils.data.Sampler):
+        def __init__(self):  # that of PyTorch 1 takes a data source
+            pass
+
         def __iter__(self):
             return iter(next(lists))
 
