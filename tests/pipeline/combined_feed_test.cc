@@ -583,6 +583,7 @@ TEST(CombinedFeed, AnnotationsThatDoNotFitTheirPictureAreBad) {
   source.has_bad_masks = true;
   Feed masks(source, spec, options);
   EXPECT_THAT(message_of([&] { rows_of(masks); }), HasSubstr("the run lengths add up to 5 pixels"));
+  masks.destroy();  // its workers may still read
   source.has_bad_masks = false;
   for (SampleId id = 0; id < kPictures; ++id) source.sizes[id] = {640, 480};
   Feed sizes(source, spec, options);
