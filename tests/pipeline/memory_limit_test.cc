@@ -44,7 +44,7 @@ LoaderOptions limited_options(int workers) {
 // Each takes 12 MiB or more as coefficients or pixels; between them are small ones.
 std::vector<std::vector<uint8_t>> large_and_small_files() {
   std::vector<std::vector<uint8_t>> files;
-  for (uint32_t i = 0; i < 2; ++i) {
+  for (uint32_t i = 0; i < (kSanitizer ? 1 : 2); ++i) {  // they are slow there
     files.push_back(make_jpeg({2400, 1700}, {.quality = 40, .progressive = true}, i + 1));
     files.push_back(jpeg_file(60, 50, i + 10));
     files.push_back(make_png({.size = {2300, 1800}, .is_interlaced = true}, i + 1));
@@ -87,7 +87,7 @@ TEST(MemoryLimit, AlsoOfMixedAndOfTurnedPictures) {
 
 TEST(MemoryLimit, WhatCanNeverFitIsABadSampleWithNumbers) {
   std::vector<std::vector<uint8_t>> files = large_and_small_files();
-  files[7] = make_jpeg({6000, 5000}, {.quality = 20, .progressive = true});  // 60 MiB and more
+  files[3] = make_jpeg({6000, 5000}, {.quality = 20, .progressive = true});  // 60 MiB and more
   const FakeSource source(files, 10, 2);
   for (const int workers : {0, 5}) {
     LoaderOptions options = limited_options(workers);
@@ -101,13 +101,13 @@ TEST(MemoryLimit, WhatCanNeverFitIsABadSampleWithNumbers) {
     for (size_t batch = 0; batch < rows.size(); ++batch) {
       for (size_t row = 0; row < rows[batch].rows.size(); ++row) {
         const DeliveredRow& got = rows[batch].rows[row];
-        if (got.id != 7) {
+        if (got.id % std::ssize(files) != 3) {
           EXPECT_EQ(got, expected[batch].rows[row]);
           continue;
         }
         EXPECT_EQ(got.code, DecodeCode::too_large);
         EXPECT_EQ(got.weight, 0);
-        EXPECT_NE(got.pixels_of, 7);
+        EXPECT_NE(got.pixels_of % std::ssize(files), 3);
         ++bad;
       }
     }
@@ -115,7 +115,7 @@ TEST(MemoryLimit, WhatCanNeverFitIsABadSampleWithNumbers) {
     std::ifstream list(options.quarantine_file);
     std::string line;
     ASSERT_TRUE(std::getline(list, line));
-    EXPECT_THAT(line, HasSubstr("fake/7"));
+    EXPECT_THAT(line, AnyOf(HasSubstr("fake/3"), HasSubstr("fake/8")));
     EXPECT_THAT(line, HasSubstr("MiB of memory are needed for it, and the feed's has at most"));
   }
 }
