@@ -84,8 +84,6 @@ MemoryLease*& MemoryLease::current() {
 
 int64_t MemoryLease::most() const { return own_ + (budget_ ? budget_->bytes() : 0); }
 
-bool MemoryLease::can_have(int64_t bytes) const { return !budget_ || bytes <= most(); }
-
 void MemoryLease::ask(int64_t bytes) {
   if (!budget_) return;
   const int64_t lacking = used_ - own_ - taken_;

@@ -12,16 +12,15 @@
 
 #include <cstdint>
 #include <memory>
-#include <new>
 
 namespace stoker {
 
-// MemoryLease::charge() throws it. `needed` are all bytes that the thread would have then.
-class OverBudget : public std::bad_alloc {
+// MemoryLease::charge() throws it. `needed` are all bytes that the thread would have then. It is no
+// std::exception: who reports those as a fault of a picture must not take it for one.
+class OverBudget {
  public:
   explicit OverBudget(int64_t needed) : needed_(needed) {}
   int64_t needed() const noexcept { return needed_; }
-  const char* what() const noexcept override { return "the budget of memory is used up"; }
 
  private:
   int64_t needed_;
@@ -72,17 +71,16 @@ class MemoryLease {
     used_ += bytes;
     if (used_ > own_ + taken_) ask(bytes);
   }
-  // Counts what is there already.
+  // Counts memory that is there already: it may be more than the lease has.
   void count(int64_t bytes) { used_ += bytes; }
   void refund(int64_t bytes) { used_ = used_ > bytes ? used_ - bytes : 0; }
 
   int64_t used() const { return used_; }
-  bool is_over_own() const { return used_ > own_; }
-  // Whether a picture that needs so much can ever be made.
-  bool can_have(int64_t bytes) const;
-  int64_t most() const;  // that it can have
-  // Waits until the lease has so many bytes in all; false: the budget was stopped. REQUIRES:
-  // can_have(bytes), and nothing is used beyond what is its own.
+  // Without a budget everything is its own.
+  bool is_over_own() const { return budget_ && used_ > own_; }
+  int64_t most() const;  // that it can ever have
+  // Waits until the lease has so many bytes in all; false: the budget was stopped. REQUIRES: bytes
+  // <= most(), and nothing is used beyond what is its own.
   bool wait_for(int64_t bytes);
   // Gives back what was taken. REQUIRES: !is_over_own(), but for the destructor.
   void give_back();

@@ -3,13 +3,18 @@
 #include <hwy/aligned_allocator.h>
 #include <sys/mman.h>
 
-#include <cstdlib>
+#include <new>
 
 namespace stoker {
 namespace {
 
 // AddressSanitizer watches what malloc() returns, and nothing else.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define STOKER_WATCHED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(STOKER_WATCHED)
 constexpr size_t kMapped = ~size_t{0};
 #else
 constexpr size_t kMapped = size_t{1} << 20;

@@ -205,9 +205,10 @@ struct Loader::Impl {
     return plan;
   }
 
-  // A worker needs this for pictures that are read by rows, usually, and beyond it for others.
   struct WorkerNeed {
-    int64_t scratch = 0, usual = 0, frame = 0;
+    int64_t scratch = 0;  // at most, for pictures that are read by rows
+    int64_t usual = 0;    // of it, for photographs
+    int64_t frame = 0;    // at most, in addition, for other pictures
   };
   WorkerNeed worker_need() const {
     WorkerNeed need;
@@ -238,10 +239,10 @@ struct Loader::Impl {
     MemoryPlan plan = made_once();
     const WorkerNeed need = worker_need();
     const int64_t threads = filling_threads();
+    plan.expected_bytes =
+        plan.total_bytes() + kUsualThreadsBytes + threads * std::min(need.usual, memory.own);
     plan.scratch_bytes += threads * std::min(need.scratch, memory.own) + file_bytes();
     plan.limit_bytes = memory.limit;
-    plan.expected_bytes =
-        made_once().total_bytes() + kUsualThreadsBytes + threads * std::min(need.usual, memory.own);
     if (filler.reads_files()) {
       const int64_t most = need.scratch + need.frame + kMaxSampleBytes - memory.own;
       plan.frame_bytes = std::min(memory.pictures + memory.large_files, threads * most);

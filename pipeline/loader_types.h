@@ -309,7 +309,7 @@ struct LoaderStats {
   RemoteStats remote;                  // of LoaderOptions::remote_rows
   ShareStats share;                    // of LoaderOptions::share
   int64_t bad_samples = 0;
-  int64_t memory_waits = 0;  // rows that waited until others gave memory back
+  int64_t memory_waits = 0;  // how often a worker waited until others gave memory back
   int64_t memory_taken = 0;  // the most bytes that pictures had beyond what their workers have
   // Rows with more objects than AnnotationOptions::max_objects, and the objects left out.
   int64_t full_rows = 0, objects_left_out = 0;

@@ -170,7 +170,7 @@ struct TrainResult {
   double best_top1 = 0;                      // of independent replicas: the best one's
   double images_per_second = 0, jitter = 0;  // over this process's run
   double feed_wait_share = 0;
-  int64_t expected_bytes = 0;  // of memory (MemoryPlan::expected_bytes), feeds and engines
+  int64_t expected_bytes = 0;  // of host memory, of feeds and engines (MemoryPlan)
   double train_seconds = 0;    // without evaluation and checkpoints
   Traffic traffic;             // per step and replica, as in StepReport
   int64_t bad_samples = 0;

@@ -60,7 +60,7 @@ TrainResult Trainer::run() {
   }
   const std::unique_ptr<RunLock> lock = std::move(impl_->setup.lock);  // until the loop ends
   TrainResult result = TrainLoop(impl_->setup, impl_->observer, impl_->stop).run();
-  result.expected_bytes = impl_->setup.expected_bytes;
+  result.expected_bytes = impl_->setup.expected_host_bytes;
   return result;
 }
 

@@ -63,7 +63,7 @@ DecodeStatus read_plugin_pixels(std::span<const uint8_t> bytes, const CodecHeade
   }
   constexpr int64_t kLibraryBytesPerPixel = 12;
   const int64_t pixels = int64_t{header.size.width} * header.size.height;
-  const ScratchCharge librarys(kLibraryBytesPerPixel * std::max(pixels, header.planned_pixels));
+  const ScratchCharge charge(kLibraryBytesPerPixel * std::max(pixels, header.planned_pixels));
   frame.begin({0, 0, header.size.width, header.size.height}, FrameColours::rgb);
   if (plugin->decode(bytes, header.size, frame.row(0), problem)) return {};
   return {DecodeCode::corrupt, -1, problem};

@@ -121,7 +121,7 @@ bool is_same(TIFF* tiff, const TiffLayout& layout) {
 
 struct LibtiffReader::Impl {
   Impl(std::span<const uint8_t> bytes, const TiffLayout& given)
-      : source{bytes, needed_tiff_directory(bytes)}, layout(given), libtiffs(part_bytes(bytes)) {}
+      : source{bytes, needed_tiff_directory(bytes)}, layout(given), charge(part_bytes(bytes)) {}
 
   // Whether lines can be had one by one: libtiff begins anew whenever the plane changes.
   bool is_by_line() const { return !layout.is_tiled && !layout.is_separate; }
@@ -143,7 +143,7 @@ struct LibtiffReader::Impl {
 
   Source source;
   const TiffLayout& layout;
-  const ScratchCharge libtiffs;
+  const ScratchCharge charge;  // for libtiff
   std::unique_ptr<TIFF, Closer> tiff;
   int row = 0;                  // of the next line
   ScratchVector<uint8_t> held;  // lines of a part that is not read line by line

@@ -85,7 +85,7 @@ DecodeStatus read_webp_pixels(std::span<const uint8_t> bytes, const CodecHeader&
   wanted.height = std::clamp(region.y + region.height - box.y - wanted.y, 1, height - wanted.y);
   const Box part = with_margin(wanted, {width, height});
   frame.begin({box.x + part.x, box.y + part.y, part.width, part.height}, FrameColours::rgb);
-  const ScratchCharge libwebps(libwebp_bytes(picture.data, {width, height}));
+  const ScratchCharge charge(libwebp_bytes(picture.data, {width, height}));
   if (!decode_part(picture.data, part, frame)) {
     return {DecodeCode::corrupt, -1, "libwebp cannot read the pixels"};
   }

@@ -122,11 +122,11 @@ struct JpegDecoder::Impl {
   }
 
   const int64_t max_pixels;
-  std::span<const uint8_t> bytes;         // between open() and close()
-  std::optional<JpegSession> session;     // between open() and close()
-  std::optional<ScratchCharge> libjpegs;  // what it takes of the picture
-  int left = 0;                           // the image column of the first decoded one
-  ScratchVector<uint8_t> rows;            // (kJpegBatchRows, decoded width, 3 or 4) u8
+  std::span<const uint8_t> bytes;       // between open() and close()
+  std::optional<JpegSession> session;   // between open() and close()
+  std::optional<ScratchCharge> charge;  // for libjpeg, between start() and close()
+  int left = 0;                         // the image column of the first decoded one
+  ScratchVector<uint8_t> rows;          // (kJpegBatchRows, decoded width, 3 or 4) u8
 };
 
 DecodeStatus JpegDecoder::Impl::check_size(Size size, size_t offset) const {
@@ -170,7 +170,7 @@ DecodeStatus JpegDecoder::Impl::check_body(Box region) const {
 
 // Moves libjpeg to the first row of the region.
 DecodeStatus JpegDecoder::Impl::start(Box region) {
-  libjpegs.emplace(libjpeg_bytes(session->cinfo()));
+  charge.emplace(libjpeg_bytes(session->cinfo()));
   const bool started = session->guarded([&](jpeg_decompress_struct& cinfo) {
     cinfo.out_color_space = cinfo.num_components == 4 ? JCS_CMYK : JCS_RGB;
     cinfo.dct_method = JDCT_ISLOW;
@@ -269,7 +269,7 @@ DecodeStatus JpegDecoder::read(Box region, RowSink& sink) {
 
 void JpegDecoder::close() {
   impl_->session.reset();
-  impl_->libjpegs.reset();
+  impl_->charge.reset();
 }
 
 DecodeStatus JpegDecoder::decode(std::span<const uint8_t> bytes, Box region, MutableImageView out) {

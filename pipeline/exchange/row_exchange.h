@@ -25,14 +25,14 @@ namespace stoker {
 
 // A range of rows to fill: the message of the flow graph, copied freely.
 struct FillTicket {
+  static constexpr int32_t kNotRead = -1;
+  static constexpr int32_t kWorkerReads = -2;  // its files are too large to be read ahead
   Step step = 0;
   int32_t device = 0;
   int32_t first_row = 0;
-  int32_t rows = 0;    // 0: the first ones that nobody has begun
-  int32_t unit = -1;   // the unit of ReadAhead with the samples' bytes; -1: not read
-  uint64_t claim = 0;  // by which others leave these rows to us; 0: none
-  // Their files are too large to be read ahead.
-  bool worker_reads = false;
+  int32_t rows = 0;         // 0: the first ones that nobody has begun
+  int32_t unit = kNotRead;  // the unit of ReadAhead with the samples' bytes
+  uint64_t claim = 0;       // by which others leave these rows to us; 0: none
 
   RowRange range() const { return {step, device, first_row, rows}; }
 };

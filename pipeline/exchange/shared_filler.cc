@@ -129,7 +129,7 @@ RowExchange::Turn SharedFiller::turn(FillTicket& ticket) {
 }
 
 void SharedFiller::wait(FillTicket ticket) {
-  ticket.unit = -1;  // whoever called gives it back
+  ticket.unit = FillTicket::kNotRead;  // whoever called gives it back
   busy_->add(ticket);
 }
 

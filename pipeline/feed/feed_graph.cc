@@ -300,13 +300,12 @@ struct FeedGraph::Impl final : RowExchange::Feed {
       const bool is_ours = turn == RowExchange::Turn::ours;
       if (!is_ours && ticket.unit >= 0) {
         read_ahead->give_back(ticket.unit);
-        ticket.unit = -1;
+        ticket.unit = FillTicket::kNotRead;
       }
       try {
         if (is_ours && ticket.unit >= 0 && !read_ahead->read(ticket, *filling_of(ticket).slab)) {
           read_ahead->give_back(ticket.unit);
-          ticket.unit = -1;
-          ticket.worker_reads = true;
+          ticket.unit = FillTicket::kWorkerReads;
         }
       } catch (...) {
         stop(std::current_exception());
@@ -362,7 +361,7 @@ struct FeedGraph::Impl final : RowExchange::Feed {
     const BatchPosition position = filler.position(ticket.step, ticket.device);
     if (ticket.unit >= 0) {
       filler.fill(worker, slab, position, ticket.first_row, read_ahead->samples(ticket));
-    } else if (!read_ahead || ticket.worker_reads) {
+    } else if (!read_ahead || ticket.unit == FillTicket::kWorkerReads) {
       filler.fill(worker, slab, position, ticket.first_row, ticket.rows);
     } else {
       const int done = filler.fill_cached(worker, slab, position, ticket.first_row, ticket.rows);
@@ -383,7 +382,7 @@ struct FeedGraph::Impl final : RowExchange::Feed {
       filler.fill(worker, made, position, 0, read_ahead->samples(ticket));
       return true;
     }
-    if (!read_ahead || ticket.worker_reads) {
+    if (!read_ahead || ticket.unit == FillTicket::kWorkerReads) {
       filler.fill(worker, made, position, 0, ticket.rows);
       return true;
     }

@@ -111,7 +111,7 @@ MemoryShares share_memory(const FeedOptions& options, int64_t needed, int64_t ow
     throw InvalidField(
         "FeedOptions", "memory",
         " is " + std::to_string(options.memory / kMiB) + " MiB, must be at least " +
-            std::to_string(least / kMiB + 1) + ": slabs, slots, caches and buffers have " +
+            std::to_string(least / kMiB + 1) + " MiB: slabs, slots, caches and buffers have " +
             std::to_string(needed / kMiB) + " MiB, each of " + std::to_string(workers) +
             " workers " + std::to_string(least_own / kMiB) + " MiB, large pictures " +
             std::to_string(kLeastPictures / kMiB) + " MiB; fewer rows, slabs or workers need less");

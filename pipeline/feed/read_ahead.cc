@@ -48,7 +48,7 @@ bool ReadAhead::next(FillTicket& ticket) {
   ticket = queue_[queue_first_];
   queue_first_ = (queue_first_ + 1) % queue_.size();
   --queued_;
-  ticket.unit = -1;
+  ticket.unit = FillTicket::kNotRead;
   if (!abandoned_) {
     ticket.unit = free_units_.back();
     free_units_.pop_back();

@@ -24,8 +24,8 @@ inline void grow_file_buffer(std::vector<uint8_t>& buffer, size_t size) {
   if (size > buffer.size()) buffer.resize(size);
 }
 
-// Does the same for a buffer that keeps its content, and for bytes that can be had only once: what
-// it grows by is counted, and refused at the next thing that is asked for.
+// Does the same for a buffer that keeps its content, or whose bytes can be read only once. It never
+// throws OverBudget: the bytes are counted, and what the row asks for next may be refused.
 inline void extend_file_buffer(std::vector<uint8_t>& buffer, size_t size) {
   if (size <= buffer.size()) return;
   const size_t before = buffer.capacity();

@@ -19,7 +19,7 @@ DecodeStatus too_large(const MemoryLease& lease, int64_t needed) {
   constexpr int64_t kMiB = 1 << 20;
   return {DecodeCode::too_large, -1,
           "more than " + std::to_string(needed / kMiB) +
-              " MiB of memory are needed for it, and the feed's has at most " +
+              " MiB of memory are needed for it, and the feed has at most " +
               std::to_string(lease.most() / kMiB) + " MiB for one picture"};
 }
 
@@ -240,19 +240,23 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPosition& pos
   SampleBuffer* buffers[2] = {&worker.file, &worker.next_file};
   const auto read_ahead = [&](int row) {
     SampleBytes& sample = samples[row % 2];
-    sample.bytes = {};
+    sample = {};
+    worker.at = slab.ids[row];
+    if (worker.refusal()) return sample.bytes;
     sample.status = source_.read(slab.ids[row], buffers[row % 2]->file, sample.bytes);
     if (augment_.has_pictures()) {
       read_pictures(source_, slab.ids[row], MayWait::yes, *buffers[row % 2], sample);
     }
     return sample.bytes;
   };
-  read_ahead(first);
-  for (int row = first; row < first + count; ++row) {
-    std::span<const uint8_t> next;
-    if (row + 1 < first + count) next = read_ahead(row + 1);
-    within_memory(worker, [&] { fill_row(worker, slab, position, row, samples[row % 2], next); });
-  }
+  within_memory(worker, [&] {
+    read_ahead(first);
+    for (int row = first; row < first + count; ++row) {
+      std::span<const uint8_t> next;
+      if (row + 1 < first + count) next = read_ahead(row + 1);
+      fill_row(worker, slab, position, row, samples[row % 2], next);
+    }
+  });
   decode_stats_.add_service(steady_now_ns() - start);
   decode_stats_.add_items(count);
   reader_.stats().add_items(count);

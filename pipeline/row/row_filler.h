@@ -111,9 +111,10 @@ class RowFiller {
   const Rows& rows_at(const BatchPosition& position) const {
     return *rows_[static_cast<size_t>(position.shape)];
   }
-  // Calls `make`, which reads or makes rows, within the memory of the worker: again from the
-  // beginning after it had to wait for more, and with RowWorker::refused where all that there is
-  // does not do. Throws OverBudget if the feed ends while it waits.
+  // Calls `make`, which reads or makes rows, within the memory of the worker. If that is not
+  // enough, waits for more and calls it again. A sample for which all of the memory is not enough
+  // is added to RowWorker::refused first; `make` must do without it then. Throws OverBudget if the
+  // feed ends while it waits.
   template <typename Make>
   void within_memory(RowWorker& worker, const Make& make) const;
   void fill_raw(RowWorker& worker, Slab& slab, const BatchPosition& position, int first, int count);

@@ -36,7 +36,7 @@ struct RowWorker {
     SampleId id;
     DecodeStatus status;
   };
-  std::vector<Refused> refused;  // those at hand that need more memory than there is
+  std::vector<Refused> refused;  // of the rows at hand: need more memory than there is
   Augmenter augmenter;
   std::unique_ptr<CombinedRow> combined;  // null: rows are of one sample each
   SampleBuffer file;                      // the bytes of the current sample

@@ -434,9 +434,9 @@ class Loader(Generic[Item]):
         """Returns counters since the feed started. For 'read' (files), 'cached_read' (files that
         workers found in memory; 'read' has the others), 'decode' (rows), 'ring' and 'staging'
         (batches): the items, the seconds of waiting for input and for room, the seconds of work
-        over all threads, and how many items were ready on average. 'bad_samples'; 'memory_waits'
-        are rows that waited for memory, and 'memory_taken_bytes' the most that pictures had beyond
-        what their workers have; 'full_rows' had
+        over all threads, and how many items were ready on average. 'bad_samples'; 'memory_waits':
+        how often a worker waited for memory, and 'memory_taken_bytes', the most that pictures had
+        beyond what their workers have; 'full_rows' had
         more objects than stoker.Annotations.max_objects, and 'objects_left_out' are the rest of
         these; 'seek_index_used'
         and 'seek_index_refused' rows (refused: the file has changed), 'seek_index_unread_bytes'

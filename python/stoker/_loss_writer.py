@@ -110,7 +110,7 @@ class LossWriter:
             ids, losses = step.rows.ids, array("f", [given[place] for place in step.rows.places])
         norm = float("nan") if step.grad_norm is None else float(step.grad_norm)
         packed = STEP.pack(step.number, float(step.loss), norm, len(ids))
-        # Nothing is written of a step with a value that is none.
+        # Values that are no numbers have raised by now: the files get a whole step, or nothing.
         self._ids.write(ids.tobytes())
         self._losses.write(losses.tobytes())
         self._steps.write(packed)

@@ -110,8 +110,8 @@ def rewind(
         position and losses but no data set, so `loader` must be one that was made in the same way.
     step: Batch.step, as in Watch.spikes(): counted over all epochs. After
         `state = loader.state_dict()` the last batch was state["next_step"] - 1.
-    loader: made as that of the run was; device, dtype, workers and epochs may differ. Nothing is
-        taken from it.
+    loader: made as that of the run was; device, dtype, workers and epochs may differ. Its position
+        stays as it is.
     rank: whose rows of the step; default: those of the loader's own rank.
 
     What bears no part in the bytes is left out: share=, remote=, cache=, quarantine=, on_batch=. A

@@ -77,6 +77,13 @@ TEST(MemoryBudget, StoppingEndsTheWaiting) {
   EXPECT_FALSE(other.wait_for(1));
 }
 
+TEST(MemoryBudget, WithoutABudgetEverythingIsTheLeasesOwn) {
+  MemoryLease lease(nullptr, 0);
+  lease.charge(int64_t{1} << 40);
+  EXPECT_FALSE(lease.is_over_own());
+  EXPECT_TRUE(lease.wait_for(int64_t{1} << 41));
+}
+
 TEST(MemoryBudget, BuffersChargeTheLeaseOfTheirThread) {
   MemoryLease lease(nullptr, 0);
   ScratchVector<uint8_t> before(1000);
@@ -88,7 +95,7 @@ TEST(MemoryBudget, BuffersChargeTheLeaseOfTheirThread) {
     EXPECT_EQ(lease.used(), 1000 + 3 * kMiB);
     EXPECT_EQ(vector.back(), 7);
     aligned.grow(600);
-    const ScratchCharge librarys(99);
+    const ScratchCharge charge(99);
     EXPECT_EQ(lease.used(), 1200 + 3 * kMiB + 99);
     aligned.release();
     EXPECT_EQ(lease.used(), 3 * kMiB + 99);

@@ -10,6 +10,7 @@
 
 #include "pipeline/feed/memory_plan.h"
 #include "pipeline/files/invalid_field.h"
+#include "pipeline/source/synthetic_source.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/png_maker.h"
 #include "tests/decode/process_memory.h"
@@ -25,10 +26,10 @@ using ::testing::HasSubstr;
 constexpr int64_t kMebibyte = 1 << 20;
 
 // Returns the least memory of a feed with these options, as the refusal of less says.
-int64_t least_memory(const Source& source, LoaderOptions options) {
+int64_t least_memory(const Source& source, LoaderOptions options,
+                     const AugmentSpec& augment = crop_spec()) {
   options.feed.memory = 1;
-  const std::string refusal =
-      thrown_by<InvalidField>([&] { Feed feed(source, crop_spec(), options); });
+  const std::string refusal = thrown_by<InvalidField>([&] { Feed feed(source, augment, options); });
   const std::string before = "at least ";
   return std::stoll(refusal.substr(refusal.find(before) + before.size())) * kMebibyte;
 }
@@ -79,9 +80,23 @@ TEST(MemoryLimit, AlsoOfMixedAndOfTurnedPictures) {
   for (const AugmentSpec& augment : {mixed, whole}) {
     LoaderOptions options = limited_options(6);
     const std::vector<Delivered> expected = Feed(source, augment, options).all();
-    options.feed.memory = least_memory(source, options) + 48 * kMebibyte;
+    options.feed.memory = least_memory(source, options, augment) + 16 * kMebibyte;
     Feed feed(source, augment, options);
     EXPECT_EQ(feed.all(), expected);
+  }
+}
+
+// Their bytes are in buffers of the worker, which a row that begins again reads anew.
+TEST(MemoryLimit, AlsoOfRawSamples) {
+  const auto source = make_synthetic_source(24, {1500, 1100}, 2, 1);
+  const AugmentSpec augment("rotate(20) | random_resized_crop | gaussian_blur(9)", {24, 24});
+  for (const int workers : {0, 6}) {
+    LoaderOptions options = limited_options(workers);
+    const std::vector<Delivered> expected = Feed(*source, augment, options).all();
+    options.feed.memory = least_memory(*source, options, augment);
+    Feed feed(*source, augment, options);
+    EXPECT_EQ(feed.all(), expected) << workers << " workers";
+    EXPECT_GT(feed.loader().stats().memory_taken, 0);
   }
 }
 
@@ -116,7 +131,7 @@ TEST(MemoryLimit, WhatCanNeverFitIsABadSampleWithNumbers) {
     std::string line;
     ASSERT_TRUE(std::getline(list, line));
     EXPECT_THAT(line, AnyOf(HasSubstr("fake/3"), HasSubstr("fake/8")));
-    EXPECT_THAT(line, HasSubstr("MiB of memory are needed for it, and the feed's has at most"));
+    EXPECT_THAT(line, HasSubstr("MiB of memory are needed for it, and the feed has at most"));
   }
 }
 

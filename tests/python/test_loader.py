@@ -455,7 +455,8 @@ def test_a_limit_of_memory_changes_no_rows(pictures):
         assert epochs_of(limited) == epochs_of(plain)
         assert limited.stats()["memory_waits"] == 0
         assert limited.stats()["memory_taken_bytes"] == 0
-    with pytest.raises(ValueError, match=r"memory is 9 MiB, must be at least \d+: slabs, slots"):
+    too_little = r"memory is 9 MiB, must be at least \d+ MiB: slabs, slots"
+    with pytest.raises(ValueError, match=too_little):
         loader(9 << 20)
     for wrong in ("2 gigs", "", 0, -1, True, 1.5):
         with pytest.raises(ValueError, match=f"memory is {wrong!r}, must be bytes above 0"):

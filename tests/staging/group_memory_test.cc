@@ -53,5 +53,15 @@ TEST_F(GroupMemoryTest, Version1IsReadAboveAndBelowTheRoot) {
   EXPECT_EQ(read(groups).free_bytes, 100);
 }
 
+TEST_F(GroupMemoryTest, WhatIsFreeIsTheLessOfTheMachinesAndTheGroups) {
+  const std::string meminfo =
+      root_.write("meminfo", "MemTotal:  900 kB\nMemAvailable:   100 kB\nCached:  7 kB\n");
+  EXPECT_EQ(free_memory({}, meminfo), 100 * 1024);
+  EXPECT_EQ(free_memory({.limit_bytes = 5000, .free_bytes = 400}, meminfo), 400);
+  EXPECT_EQ(free_memory({.limit_bytes = 1 << 30, .free_bytes = 1 << 29}, meminfo), 100 * 1024);
+  EXPECT_EQ(free_memory({.limit_bytes = 5000, .free_bytes = 400}, "/none"), 400);
+  EXPECT_EQ(free_memory({}, "/none"), -1);
+}
+
 }  // namespace
 }  // namespace stoker

@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "pipeline/files/temporary_folder.h"
 #include "staging/allowed_cores.h"
 #include "staging/error_text.h"
 #include "staging/stage_stats.h"
 #include "tools/command/command.h"
-#include "tools/data/output_file.h"
 #include "tools/option/train_options.h"
 #include "tools/profile/session.h"
 #include "tools/profile/storage_probe.h"

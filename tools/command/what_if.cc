@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -15,11 +14,11 @@
 #include "bench/suite/feed_bench.h"
 #include "decode/image_decoder.h"
 #include "pipeline/cache/decoded_cache.h"
+#include "pipeline/files/temporary_folder.h"
 #include "pipeline/seek_index/build.h"
 #include "pipeline/source/subset_source.h"
 #include "tools/data/image_file_reader.h"
 #include "tools/data/jpeg_writer.h"
-#include "tools/data/output_file.h"
 #include "tools/data/sample_keys.h"
 #include "tools/data/tar_writer.h"
 #include "tools/machine/host_info.h"
@@ -153,7 +152,6 @@ class Trial {
       : work_(work),
         demand_(demand),
         seconds_(seconds),
-        folder_(std::filesystem::temp_directory_path()),
         rows_(std::max(work.options.batch_size, kFewestTrialRows)),
         samples_(work.source,
                  std::min<int64_t>(kTrialSamples, int64_t{rows_} * (demand.ring_depth + 5))),

@@ -119,15 +119,6 @@ void check_free(const std::string& path) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder(const std::string& parent) : path_(parent + "/stoker.XXXXXX") {
-  if (::mkdtemp(path_.data()) == nullptr) fail(parent, std::strerror(errno));
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
 NewFolder::NewFolder(const std::string& path) : path_(resolved(path)) {
   check_free(path_);
   std::error_code error;

@@ -47,19 +47,6 @@ void write_file(const std::string& path, std::string_view text);
 void write_npy(const std::string& path, const std::string& descr, std::span<const int64_t> shape,
                std::span<const std::byte> data);
 
-// A new folder; the destructor removes it with everything in it. Throws std::runtime_error.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(const std::string& parent);
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // A folder that appears whole or not at all: files are written to a temporary folder beside it,
 // which publish() renames. The destructor removes what was not published. Owner: the command.
 // Threads: one at a time. Errors: std::runtime_error with the path and the reason.

@@ -1,7 +1,6 @@
 #include "train/run/replay.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +9,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "pipeline/files/temporary_folder.h"
 #include "pipeline/receipt/files.h"
 #include "train/run/loop.h"
 #include "train/run/setup.h"
@@ -22,26 +22,16 @@ namespace fs = std::filesystem;
 // A folder for a run that is thrown away.
 class ScratchRun {
  public:
-  ScratchRun() : path_((fs::temp_directory_path() / "stoker-replay-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make " + path_);
-  }
-  ~ScratchRun() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchRun(const ScratchRun&) = delete;
-  ScratchRun& operator=(const ScratchRun&) = delete;
-
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
   void begin_at(const std::string& checkpoint) const {
-    const fs::path folder = checkpoint_folder(path_);
+    const fs::path folder = checkpoint_folder(path());
     fs::create_directories(folder);
     fs::create_directory_symlink(fs::absolute(checkpoint),
                                  folder / fs::path(checkpoint).filename());
   }
 
  private:
-  std::string path_;
+  TemporaryFolder folder_;
 };
 
 void require_one_model(const TrainOptions& options) {

@@ -20,6 +20,17 @@
 namespace stoker {
 namespace {
 
+// Calls `make`, and where it needs more memory than there is, says whose share that was.
+template <typename Make>
+auto with_share(bool is_shared, const char* whose, const Make& make) {
+  try {
+    return make();
+  } catch (const InvalidField& refused) {
+    if (!is_shared || refused.field() != "memory") throw;
+    throw InvalidField("train", "memory", refused.problem() + "; " + whose);
+  }
+}
+
 ModelInfo model_info_of(const Recipe& recipe, const Source& train, const Source* eval) {
   ModelInfo info;
   info.recipe = recipe;
@@ -283,8 +294,10 @@ void TrainSetup::make_loader() {
   place_feed();
   loader_options.digests = options.receipt && !options.out.empty();
   open_quarantine();
-  loader =
-      std::make_unique<Loader>(train, options.recipe.train, replicas.devices(), loader_options);
+  loader = with_share(eval, "the training's feed has three quarters of it", [&] {
+    return std::make_unique<Loader>(train, options.recipe.train, replicas.devices(),
+                                    loader_options);
+  });
   steps_per_epoch = loader->steps_per_epoch();
   total_feed_steps = loader->end_step();
   processes.require_same_text(std::to_string(loader->state().fingerprint), "data");
@@ -326,8 +339,10 @@ void TrainSetup::make_plan() {
     const std::vector<Device*> devices = replicas.devices();
     // All models have feeds alike.
     const auto feeds = static_cast<size_t>(shape.local_models);
-    eval_feed = evaluation_memory(subset, std::span(devices).first(devices.size() / feeds),
-                                  shape.rows, eval_options(1));
+    eval_feed = with_share(true, "the evaluation's feeds have a quarter of it", [&] {
+      return evaluation_memory(subset, std::span(devices).first(devices.size() / feeds), shape.rows,
+                               eval_options(1));
+    });
     for (int64_t* bytes :
          {&eval_feed.ring_bytes, &eval_feed.slot_bytes, &eval_feed.scratch_bytes,
           &eval_feed.frame_bytes,
@@ -341,9 +356,15 @@ void TrainSetup::make_plan() {
   for (const auto& batches : resident) rest += batches->device_bytes();
   planned_bytes =
       loader->memory_plan().total_bytes() + eval_feed.total_bytes() + state_copy_bytes + rest;
+  const bool on_host = replicas.devices()[0]->host_accessible();
+  const auto host_part = [&](const MemoryPlan& feed) {
+    return feed.expected_bytes - (on_host ? 0 : feed.slot_bytes);
+  };
   // An evaluation ends before a checkpoint is written.
   expected_bytes = loader->memory_plan().expected_bytes +
                    std::max(eval_feed.expected_bytes, state_copy_bytes) + rest;
+  expected_host_bytes = host_part(loader->memory_plan()) +
+                        std::max(host_part(eval_feed), state_copy_bytes) + (on_host ? rest : 0);
   plan = make_run_plan(*this, eval_feed);
   if (writes()) replace_file(options.out + "/config.json", config_text(*this));
 }

@@ -65,12 +65,13 @@ struct TrainSetup {
   // The run's steps minus those of its feed, by which epochs and schedule go: not 0 if it went on
   // from a checkpoint with another global batch.
   int64_t more_steps = 0;
-  int64_t total_feed_steps = 0;    // of the recipe; length of the schedule
-  int64_t end_step = 0;            // of this run
-  int64_t state_copy_bytes = 0;    // while a checkpoint is written or read
-  int64_t planned_bytes = 0;       // of this process, without whole frames (MemoryPlan)
-  int64_t expected_bytes = 0;      // of this process, as MemoryPlan::expected_bytes
-  std::vector<std::string> notes;  // for the user
+  int64_t total_feed_steps = 0;     // of the recipe; length of the schedule
+  int64_t end_step = 0;             // of this run
+  int64_t state_copy_bytes = 0;     // while a checkpoint is written or read
+  int64_t planned_bytes = 0;        // of this process, without whole frames (MemoryPlan)
+  int64_t expected_bytes = 0;       // of this process, as MemoryPlan::expected_bytes
+  int64_t expected_host_bytes = 0;  // of that: not on devices of their own memory
+  std::vector<std::string> notes;   // for the user
   RunPlan plan;
 
  private:
