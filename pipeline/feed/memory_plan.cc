@@ -103,7 +103,8 @@ int64_t default_memory() {
 MemoryShares share_memory(const FeedOptions& options, int64_t needed, int64_t own, int64_t workers,
                           bool reads_ahead) {
   constexpr int64_t kMiB = 1 << 20;
-  constexpr int64_t kLeastOwn = 8 * kMiB, kLeastPictures = 32 * kMiB, kFilesShare = 8;
+  constexpr int64_t kLeastOwn = 8 * kMiB, kLeastPictures = 32 * kMiB;
+  constexpr int64_t kOwnShare = 4, kFilesShare = 8;
   const int64_t least_own = std::min(own, kLeastOwn);
   const int64_t least = needed + workers * least_own + kLeastPictures;
   MemoryShares shares{.limit = options.memory > 0 ? options.memory : default_memory()};
@@ -118,7 +119,7 @@ MemoryShares share_memory(const FeedOptions& options, int64_t needed, int64_t ow
   }
   shares.limit = std::max(shares.limit, least);
   const int64_t rest = shares.limit - needed;
-  shares.own = std::clamp((rest - kLeastPictures) / 2 / workers, least_own, own);
+  shares.own = std::clamp((rest - kLeastPictures) / kOwnShare / workers, least_own, own);
   const int64_t left = rest - workers * shares.own;
   shares.large_files = reads_ahead ? left / kFilesShare : 0;
   shares.pictures = left - shares.large_files;
