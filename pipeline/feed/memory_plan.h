@@ -16,7 +16,7 @@ int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
 // Returns what it usually has, where pictures are photographs of half a megapixel.
 int64_t worker_usual_bytes(const Source& source, const AugmentSpec& augment,
                            const DecodeOptions& decode);
-// Threads, tables and the allocator take 3 to 8 MiB.
+// An allowance for threads, tables and the allocator.
 inline constexpr int64_t kUsualThreadsBytes = int64_t{8} << 20;
 // Returns the bytes in addition while an image is decoded that needs its whole frame at once.
 int64_t worker_frame_bytes(const Source& source, const AugmentSpec& augment,
