@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "staging/group_memory.h"
+
 namespace stoker {
 namespace {
 
@@ -18,21 +20,15 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// Returns this process's control group, version 2: "/" or "/a/b"; "" if unknown.
-std::string control_group() {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("0::", 0) == 0) return line.substr(3);
-  }
-  return "";
-}
-
 // Returns the smaller of two limits; 0 means no limit.
 double lesser_limit(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
-double version_1_quota(const std::string& root) {
-  const std::string begin = root + "/cpu/cpu.cfs_";
-  return parse_cpu_quota(first_line(begin + "quota_us") + " " + first_line(begin + "period_us"));
+// Returns the quota in the folder of a group, whichever version has its files.
+double quota_in(const std::string& folder) {
+  const std::string begin = folder + "/cpu.cfs_";
+  return lesser_limit(
+      parse_cpu_quota(first_line(folder + "/cpu.max")),
+      parse_cpu_quota(first_line(begin + "quota_us") + " " + first_line(begin + "period_us")));
 }
 
 }  // namespace
@@ -46,20 +42,21 @@ double parse_cpu_quota(const std::string& cpu_max) {
 double group_quota(const std::string& root, std::string group) {
   double cores = 0;
   for (;; group = group.substr(0, group.rfind('/'))) {
-    cores = lesser_limit(cores, parse_cpu_quota(first_line(root + group + "/cpu.max")));
+    cores = lesser_limit(cores, quota_in(root + group));
     if (group.empty() || group == "/") return cores;
   }
 }
 
 int machine_cores() { return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))); }
 
-CoreLimits read_core_limits(const std::string& root) {
+CoreLimits read_core_limits(const std::string& root, const std::string& groups) {
   CoreLimits limits;
   limits.machine = limits.affinity = machine_cores();
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) limits.affinity = CPU_COUNT(&set);
-  limits.quota = lesser_limit(group_quota(root, control_group()), version_1_quota(root));
+  limits.quota = lesser_limit(group_quota(root, control_group("", groups)),
+                              group_quota(root + "/cpu", control_group("cpu", groups)));
   return limits;
 }
 

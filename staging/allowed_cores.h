@@ -21,12 +21,14 @@ struct CoreLimits {
   int affinity = 1;  // the cores that this process may run on
   double quota = 0;  // in cores; 0: none
 };
-// `root`: the folder of the control groups.
-CoreLimits read_core_limits(const std::string& root = "/sys/fs/cgroup");
+// `root`: the folder of the control groups, version 1 or 2; `groups`: the file that names this
+// process's.
+CoreLimits read_core_limits(const std::string& root = "/sys/fs/cgroup",
+                            const std::string& groups = "/proc/self/cgroup");
 int usable_cores(const CoreLimits& limits, int processes);
 
 // Returns the smallest quota of control group `group` ("/a/b") and all groups above it, in cores,
-// from the cpu.max files under `root`; 0: no limit.
+// from the files under `root` (cpu.max, or cpu.cfs_quota_us of version 1); 0: no limit.
 double group_quota(const std::string& root, std::string group);
 
 // Parses a control group's cpu.max ("200000 100000": 2 cores; "max 100000": 0 = no limit).

@@ -36,22 +36,26 @@ void add(const std::string& root, std::string group, const char* limit_file, con
 
 }  // namespace
 
-GroupMemory read_group_memory(const std::string& root, const std::string& groups) {
-  // The form of a line of `groups`: "NUMBER:CONTROLLERS:/GROUP". Version 2 has no controllers.
-  std::string unified, memory_group;
+std::string control_group(const std::string& controller, const std::string& groups) {
+  // The form of a line: "NUMBER:CONTROLLERS:/GROUP". Version 2 has no controllers.
   std::ifstream file(groups);
+  std::string found;
   for (std::string line; std::getline(file, line);) {
     const size_t begin = line.find(':');
     const size_t end = begin == std::string::npos ? begin : line.find(':', begin + 1);
     if (end == std::string::npos) continue;
     const std::string controllers =
         std::string(",").append(line, begin + 1, end - begin - 1).append(",");
-    if (controllers == ",,") unified = line.substr(end + 1);
-    if (controllers.find(",memory,") != std::string::npos) memory_group = line.substr(end + 1);
+    if (controllers.find("," + controller + ",") != std::string::npos) found = line.substr(end + 1);
   }
+  return found;
+}
+
+GroupMemory read_group_memory(const std::string& root, const std::string& groups) {
   GroupMemory memory;
-  add(root, unified, "memory.max", "memory.current", memory);
-  add(root + "/memory", memory_group, "memory.limit_in_bytes", "memory.usage_in_bytes", memory);
+  add(root, control_group("", groups), "memory.max", "memory.current", memory);
+  add(root + "/memory", control_group("memory", groups), "memory.limit_in_bytes",
+      "memory.usage_in_bytes", memory);
   return memory;
 }
 

@@ -1,10 +1,16 @@
-// The memory that the machine and the control groups of this process still allow it. Threads: any.
+// The control groups of this process, and the memory that they and the machine still allow it.
+// Threads: any.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 namespace stoker {
+
+// Returns this process's group ("/a/b") of a controller of version 1 ("cpu"), or of version 2 ("");
+// "" if there is none. `groups`: the file that names them.
+std::string control_group(const std::string& controller,
+                          const std::string& groups = "/proc/self/cgroup");
 
 // A limit may be on the process's own group or on any group above it; the smallest counts. -1: no
 // limit.

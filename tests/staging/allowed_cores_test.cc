@@ -44,6 +44,11 @@ TEST(AllowedCores, BothVersionsOfControlGroupsAreRead) {
   std::ofstream(root + "/cpu/cpu.cfs_quota_us") << "250000\n";
   std::ofstream(root + "/cpu/cpu.cfs_period_us") << "100000\n";
   EXPECT_DOUBLE_EQ(read_core_limits(root).quota, 2.5);
+  std::filesystem::create_directories(root + "/cpu/a/b");
+  std::ofstream(root + "/cpu/a/cpu.cfs_quota_us") << "50000\n";
+  std::ofstream(root + "/cpu/a/cpu.cfs_period_us") << "100000\n";
+  const std::string groups = folder.write("groups", "3:cpuset:/\n2:cpu,cpuacct:/a/b\n0::/\n");
+  EXPECT_DOUBLE_EQ(read_core_limits(root, groups).quota, 0.5);
 }
 
 TEST(UsableCores, AreTheLeastOfAffinityAndQuotaAndAtLeastOne) {

@@ -18,15 +18,38 @@ constexpr double kWorthwhileStep = 0.02;
 // At most this many threads are recommended.
 constexpr int kMaxAdded = 64;
 
+// Returns by how much a prediction may be off, relative: what the model was off on the two runs
+// that it is compared with, and how uneven the measured run was.
+double doubt_of(const ProfileMeasurements& profile, const Verdict& verdict) {
+  constexpr double kLeast = 0.06;   // of a run that says nothing against the model
+  constexpr double kUneven = 0.15;  // if too few steps were measured to see how even they are
+  const double spread = profile.measured.spread < 0 ? kUneven : profile.measured.spread;
+  return std::hypot(std::hypot(kLeast, spread),
+                    std::hypot(verdict.model_error, verdict.experiment_error));
+}
+
+// A prediction is no less certain than the bound that it has reached.
+void add_range(double unbounded, double bound, double doubt, Recommendation& each) {
+  constexpr double kBound = 0.04;  // how far the steps' own rate may be off
+  each.low = std::min(each.samples_per_second * (1 - kBound), unbounded / (1 + doubt));
+  each.high = unbounded * (1 + doubt);
+  if (bound > 0) each.high = std::min(each.high, bound * (1 + kBound));
+}
+
 Recommendation recommendation_of(const FeedWhatIf& feed, const std::string& what,
-                                 const FeedChange& change) {
+                                 const FeedChange& change, const Verdict& verdict) {
   const FeedWhatIf::Prediction predicted = feed.predict(change);
-  return {what, change, predicted.samples_per_second, predicted.waiting_share};
+  Recommendation result{.what = what,
+                        .change = change,
+                        .samples_per_second = predicted.samples_per_second,
+                        .waiting_share = predicted.waiting_share};
+  add_range(predicted.unbounded, verdict.bound_samples_per_second, verdict.doubt, result);
+  return result;
 }
 
 void add_recommendation(const FeedWhatIf& feed, const std::string& what, const FeedChange& change,
                         Verdict& verdict) {
-  verdict.recommendations.push_back(recommendation_of(feed, what, change));
+  verdict.recommendations.push_back(recommendation_of(feed, what, change, verdict));
 }
 
 // Returns the smallest n of 1, 2, 3, 4, 8, ... up to `most` with which the step hardly waits after
@@ -47,6 +70,13 @@ int enough_of(const FeedWhatIf& feed, Change change, int most = kMaxAdded) {
 
 const char* plural(int count) { return count > 1 ? "s" : ""; }
 
+// A process that uses a larger share of its cores uses all of them.
+constexpr double kAllBusy = 0.88;
+
+bool all_cores_are_ours(const ProfileMeasurements& profile) {
+  return profile.measured.own_cores >= kAllBusy * profile.shape.cores;
+}
+
 // Workers compute, so more workers than cores bring nothing, and the recommendation must not ask
 // for cores that the machine does not have.
 void add_worker_recommendations(const ProfileMeasurements& profile, const FeedWhatIf& feed,
@@ -63,18 +93,20 @@ void add_worker_recommendations(const ProfileMeasurements& profile, const FeedWh
     return FeedChange{.workers = more, .cores = static_cast<double>(more)};
   };
   const int wanted = enough_of(feed, with_cores);
-  const int spare = std::max(0, shape.machine_cores - static_cast<int>(std::ceil(shape.cores)));
-  if (const int cores = std::min(wanted, spare); cores > 0) {
+  const double spare = std::max(0.0, shape.machine_cores - shape.cores);
+  if (const int cores = std::min(wanted, static_cast<int>(spare)); cores > 0) {
     add_recommendation(feed, fmt::format("+{} core{} with a worker on each", cores, plural(cores)),
                        with_cores(cores), verdict);
+  } else if (spare > 0) {
+    add_recommendation(feed, fmt::format("+{:g} cores", spare), {.cores = spare}, verdict);
   }
   if (wanted > spare) {
     verdict.larger_machine.push_back(recommendation_of(
         feed,
         fmt::format("a machine with {} more core{} and a worker on each", wanted, plural(wanted)),
-        with_cores(wanted)));
+        with_cores(wanted), verdict));
   }
-  if (profile.measured.worker_cpu_speed < 0.95) {
+  if (profile.measured.worker_cpu_speed < 0.95 && !all_cores_are_ours(profile)) {
     add_recommendation(feed, "the cores without other work on them", {.undisturbed = true},
                        verdict);
   }
@@ -134,8 +166,6 @@ constexpr double kWorthwhileGain = 0.02;
 constexpr double kScales = 1.5;
 // Workers that get fewer CPU seconds per second of work are waiting for cores.
 constexpr double kDisturbed = 0.85;
-// A process that uses a larger share of its cores uses all of them.
-constexpr double kAllBusy = 0.88;
 constexpr int kResamples = 15;
 // With fewer steps a single one can decide the result.
 constexpr int64_t kDecisiveSteps = 16;
@@ -151,12 +181,10 @@ double storage_scaling(const ProfileMeasurements& profile) {
 }
 
 Limit limit_of_reading(const ProfileMeasurements& profile) {
+  // Samples of a store are fetched ahead, whatever the number of I/O threads.
+  if (profile.store && profile.store->ranges > 0) return Limit::storage;
   const double scaling = storage_scaling(profile);
   return scaling >= kScales ? Limit::io_threads : Limit::storage;
-}
-
-bool all_cores_are_ours(const ProfileMeasurements& profile) {
-  return profile.measured.own_cores >= kAllBusy * profile.shape.cores;
 }
 
 Limit limit_of_filling(const ProfileMeasurements& profile, const FeedWhatIf& feed, double gain) {
@@ -207,7 +235,10 @@ Limit limit_of(const ProfileMeasurements& profile, const FeedWhatIf& feed, const
 // Returns the model of the feed, with the CPU speed that another number of workers got.
 FeedWhatIf with_experiment(const ProfileMeasurements& profile, const Verdict& verdict) {
   OtherWorkers other;
-  if (verdict.experiment_done) other = {profile.other_workers, profile.other.worker_cpu_speed};
+  if (verdict.experiment_done) {
+    other = {profile.other_workers, profile.other.worker_cpu_speed,
+             profile.other.samples_per_second};
+  }
   return FeedWhatIf(profile.shape, profile.measured, verdict.bound_samples_per_second, other);
 }
 
@@ -295,6 +326,7 @@ Verdict diagnose(const ProfileMeasurements& profile) {
     verdict.experiment_done = true;
   }
   add_confidence(profile, feed, verdict);
+  verdict.doubt = doubt_of(profile, verdict);
   add_recommendations(profile, with_experiment(profile, verdict), verdict);
   add_evidence(profile, &feed, verdict);
   return verdict;

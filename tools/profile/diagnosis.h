@@ -54,6 +54,7 @@ struct Recommendation {
   std::string what;  // "+3 workers"
   FeedChange change;
   double samples_per_second = 0;
+  double low = 0, high = 0;  // how far that may be off: samples/s
   double waiting_share = 0;  // of a step, 0 to 1
 };
 
@@ -73,6 +74,7 @@ struct Verdict {
   double model_error = 0;                // of the model against the measured rate, relative
   double experiment_error = 0;  // of the model against the run with other_workers, relative
   bool experiment_done = false;
+  double doubt = 0;                             // how far predictions may be off, relative
   std::vector<StageGain> gains;                 // the largest first
   std::vector<Recommendation> recommendations;  // for this machine, the best first
   std::vector<Recommendation> larger_machine;   // for a larger machine only

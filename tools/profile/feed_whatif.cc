@@ -1,6 +1,8 @@
 #include "tools/profile/feed_whatif.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <random>
 
 namespace stoker {
@@ -21,6 +23,11 @@ std::vector<double> times(double factor, std::vector<double> values) {
   return values;
 }
 
+double mean(const std::vector<double>& values) {
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
 std::vector<double> drawn_again(const std::vector<double>& values, std::mt19937_64& random) {
   std::vector<double> result(values.size());
   for (double& value : result) value = values[random() % values.size()];
@@ -39,15 +46,27 @@ FeedWhatIf::FeedWhatIf(const FeedShape& shape, const RunMeasurements& measured, 
   if (possible_) base_ = modelled({});
 }
 
+double FeedWhatIf::worker_cores() const {
+  return measured_.worker_cores >= 0 ? measured_.worker_cores
+                                     : measured_.busy_workers * measured_.worker_cpu_speed;
+}
+
+// Returns how many cores this process's other threads want while `workers` workers never wait. They
+// work for each row, so this grows with the rate, but not beyond that of the steps alone.
+double FeedWhatIf::own_rivals(double workers) const {
+  const double rest = std::max(0.0, measured_.own_cores - worker_cores());
+  if (rest == 0) return 0;
+  const double most = bound_ > 0 ? std::max(1.0, bound_ / measured_.samples_per_second) : 1e9;
+  return rest * std::clamp(workers / std::max(worker_cores(), 0.01), 1.0, most);
+}
+
 // Linux shares the cores evenly: with w workers of ours and n other threads that are ready to run,
 // each gets cores / (w + n). n follows from the measured speed or, if no thread had to wait, from
-// the number of busy threads of other programs.
+// the number of busy threads of other programs. Of w, those count that had work.
 double FeedWhatIf::shared_speed(double workers, double cores) const {
   const double measured = measured_.worker_cpu_speed;
-  const double busy = std::max(measured_.busy_workers, 0.01);
-  double rivals =
-      std::max(0.0, measured_.own_cores - busy * measured) + std::max(0.0, measured_.other_cores);
-  if (measured < 0.95) rivals = std::max(rivals, shape_.cores / measured - busy);
+  double rivals = own_rivals(workers) + std::max(0.0, measured_.other_cores);
+  if (measured < 0.95) rivals = std::max(rivals, (shape_.cores - worker_cores()) / measured);
   return std::clamp(cores / (workers + rivals), 0.01, 1.0);
 }
 
@@ -66,8 +85,7 @@ double FeedWhatIf::cpu_speed(const FeedChange& change) const {
   const double measured = measured_.worker_cpu_speed;
   const double workers = shape_.workers + change.workers, cores = shape_.cores + change.cores;
   if (change.undisturbed) {
-    const double rest = std::max(0.0, measured_.own_cores - measured_.busy_workers * measured);
-    return std::clamp(cores / (workers + rest), 0.01, 1.0);
+    return std::clamp(cores / (workers + own_rivals(workers)), 0.01, 1.0);
   }
   if (change.workers == 0 && change.cores == 0) return measured;
   const double shared = shared_speed(workers, cores);
@@ -100,6 +118,13 @@ FeedModel FeedWhatIf::changed(const FeedChange& change) const {
   if (change.storage_free) model.read_s = {std::max(kNothing, measured_.read_cpu_s)};
   if (change.fill_free) model.fill_cpu_s = {kNothing};
   if (change.copy_free) model.copy_s = {kNothing};
+  if ((change.undisturbed || change.cores > 0) && bound_ > 0) {
+    // The steps waited for cores, too; those that replayed a batch less so.
+    const double step_s = mean(measured_.hold_s) + mean(measured_.rest_s);
+    const double quiet = std::min(1.0, model.rows / bound_ / step_s);
+    model.hold_s = times(quiet, model.hold_s);
+    model.rest_s = times(quiet, model.rest_s);
+  }
   if (change.step_free) model.hold_s = model.rest_s = {kNothing};
   if (change.step_s > 0) {
     const double left_out = base_.samples_per_second / measured_.samples_per_second;
@@ -116,22 +141,36 @@ ModelledRun FeedWhatIf::modelled(const FeedChange& change) const {
   return run_model(model, modelled_steps(model), kSeed);
 }
 
+// Returns the rate that the CPU time of this process allows, if a row takes as much of it as
+// before.
+double FeedWhatIf::ceiling(const FeedChange& change) const {
+  const bool saves_time = change.storage_free || change.fill_free || change.copy_free ||
+                          change.step_free || change.undisturbed || change.step_s > 0;
+  if (saves_time || measured_.own_cores <= 0) return std::numeric_limits<double>::infinity();
+  const double cores = std::max(shape_.cores + change.cores, measured_.own_cores);
+  return measured_.samples_per_second * cores / measured_.own_cores;
+}
+
 FeedWhatIf::Prediction FeedWhatIf::predict(const FeedChange& change) const {
   const ModelledRun run = modelled(change);
   Prediction result;
-  result.samples_per_second =
-      change.step_s > 0
-          ? run.samples_per_second
-          : measured_.samples_per_second * run.samples_per_second / base_.samples_per_second;
-  if (bound_ > 0 && !change.step_free && change.step_s <= 0) {
-    result.samples_per_second = std::min(result.samples_per_second, bound_);
+  result.unbounded = run.samples_per_second;
+  if (change == FeedChange{.workers = other_.workers - shape_.workers} && other_.workers > 0) {
+    result.unbounded = other_.samples_per_second;
+  } else if (change.step_s <= 0 && !change.undisturbed) {
+    result.unbounded *= measured_.samples_per_second / base_.samples_per_second;
+    result.unbounded = std::min(result.unbounded, ceiling(change));
   }
+  const bool bounded = bound_ > 0 && !change.step_free && change.step_s <= 0;
+  result.samples_per_second = bounded ? std::min(result.unbounded, bound_) : result.unbounded;
   result.waiting_share = (run.input_wait_s + run.copy_wait_s) / run.step_s;
   return result;
 }
 
 double FeedWhatIf::gain(const FeedChange& change) const {
-  return modelled(change).samples_per_second / base_.samples_per_second - 1;
+  return std::min(modelled(change).samples_per_second / base_.samples_per_second,
+                  ceiling(change) / measured_.samples_per_second) -
+         1;
 }
 
 double FeedWhatIf::model_error() const {

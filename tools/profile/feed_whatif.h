@@ -40,11 +40,12 @@ struct FeedChange {
   bool operator==(const FeedChange&) const = default;
 };
 
-// The experiment with another number of workers: the CPU seconds that each got per second of work.
-// 0 workers: not measured.
+// The experiment with another number of workers: the rate, and the CPU seconds that each got per
+// second of work. 0 workers: not measured.
 struct OtherWorkers {
   int workers = 0;
   double cpu_speed = 1;
+  double samples_per_second = 0;
 };
 
 class FeedWhatIf {
@@ -56,9 +57,10 @@ class FeedWhatIf {
   const FeedShape& shape() const { return shape_; }
   bool possible() const { return possible_; }  // whether enough was measured to model the feed
   ModelledRun modelled(const FeedChange& change) const;
-  // `waiting_share`: share of a step.
   struct Prediction {
-    double samples_per_second = 0, waiting_share = 0;
+    double samples_per_second = 0;
+    double unbounded = 0;      // the same if the steps could be as fast as the feed
+    double waiting_share = 0;  // of a step
   };
   Prediction predict(const FeedChange& change) const;
   // Returns the change's relative gain over the modelled rate: 0.2 is 20 %.
@@ -73,8 +75,11 @@ class FeedWhatIf {
 
  private:
   FeedModel changed(const FeedChange& change) const;
+  double worker_cores() const;
+  double own_rivals(double workers) const;
   double shared_speed(double workers, double cores) const;
   double extrapolated_speed(double workers) const;
+  double ceiling(const FeedChange& change) const;
 
   FeedShape shape_;
   RunMeasurements measured_;

@@ -127,6 +127,8 @@ Json recommendations_json(const std::vector<Recommendation>& recommendations) {
     list.push_back({{"what", each.what},
                     {"change", change_json(each.change)},
                     {"images_per_second", each.samples_per_second},
+                    {"low", each.low},
+                    {"high", each.high},
                     {"waiting_share", each.waiting_share}});
   }
   return list;

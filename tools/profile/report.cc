@@ -89,9 +89,10 @@ void add_headline(const Profile& profile, Lines& lines) {
   add_line("confidence", verdict.confidence_text);
   const auto add_changes = [&](const char* name, const std::vector<Recommendation>& changes) {
     for (const Recommendation& each : changes) {
-      add_line(name, fmt::format("{} -> {:.0f} images/s, waiting {:.0f}% -> {:.0f}%", each.what,
-                                 each.samples_per_second, 100 * verdict.waiting_share,
-                                 100 * each.waiting_share));
+      add_line(name, fmt::format("{} -> {:.0f} images/s ({:.0f} to {:.0f}), waiting {:.0f}% -> "
+                                 "{:.0f}%",
+                                 each.what, each.samples_per_second, each.low, each.high,
+                                 100 * verdict.waiting_share, 100 * each.waiting_share));
     }
   };
   add_changes("recommendation", verdict.recommendations);

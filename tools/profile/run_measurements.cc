@@ -278,6 +278,20 @@ class Sum {
   bool known_ = true;
 };
 
+// Spans show the rows. The kernel's counters show the whole threads: what a worker does between two
+// rows, and how long it then waits for a core. `cpu_s`, `delay_s`: of all workers.
+void add_worker_threads(double cpu_s, double delay_s, RunMeasurements& result) {
+  constexpr double kMostBetween = 0.25;  // of a row; a worker that spins is not working
+  const double rows_cpu_s = result.busy_workers * result.worker_cpu_speed * result.seconds;
+  result.worker_cores = cpu_s / result.seconds;
+  result.worker_delay_share = delay_s / (delay_s + cpu_s);
+  result.worker_cpu_speed =
+      std::clamp(1 - result.worker_delay_share, 0.01, result.worker_cpu_speed);
+  if (rows_cpu_s <= 0) return;
+  const double whole = std::clamp(cpu_s / rows_cpu_s, 1.0, 1 + kMostBetween);
+  for (double& row_s : result.fill_cpu_s) row_s *= whole;
+}
+
 void measure_load(const std::vector<PhaseWindow>& windows, RunMeasurements& result) {
   if (result.seconds <= 0) return;
   Sum own, busy, stolen, read, disk;
@@ -306,7 +320,7 @@ void measure_load(const std::vector<PhaseWindow>& windows, RunMeasurements& resu
   }
   if (stolen.known()) result.stolen_cores = stolen.seconds() / result.seconds;
   if (consumer_time > 0) result.consumer_delay_share = consumer_delay / consumer_time;
-  if (worker_cpu > 0) result.worker_delay_share = worker_delay / (worker_delay + worker_cpu);
+  if (worker_cpu > 0) add_worker_threads(worker_cpu, worker_delay, result);
   if (disk.known() && read.known() && read.value() > 0) {
     result.disk_share = std::min(1.0, disk.value() / read.value());
   }

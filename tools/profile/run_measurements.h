@@ -50,7 +50,7 @@ struct RunMeasurements {
   // The share of all read and fill time that the slowest hundredth of the rows takes.
   double slow_share = 0;
 
-  // For the model.
+  // For the model. A row's filling includes what its worker does between two rows.
   std::vector<double> read_s, fill_cpu_s, copy_s, hold_s, rest_s;
   double cached_share = 0;  // share of the files that workers read from memory while they fill
   double pixels_share = 0;  // share of the CPU time of filling that is pixel work
@@ -58,8 +58,9 @@ struct RunMeasurements {
 
   // Who was busy, in threads or cores.
   double busy_workers = 0, busy_readers = 0;
-  double worker_cpu_speed = 1;  // CPU seconds per second of work
+  double worker_cpu_speed = 1;  // CPU seconds per second of work, the waits between rows included
   double own_cores = -1, other_cores = -1;
+  double worker_cores = -1;  // of own_cores: the workers' threads
   // Share of other_cores that the hypervisor gave to other machines, in cores.
   double stolen_cores = -1;
   // Share of the time in which the consumers' threads waited for a core.

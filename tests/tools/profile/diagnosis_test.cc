@@ -79,6 +79,48 @@ TEST(FeedWhatIf, OtherDevicesKeepTheirStepsAndTheRowsTakeWhatTheModelLeavesOut) 
   EXPECT_NEAR(more.samples_per_second, 3200, 40);
 }
 
+// Two workers get 0.3 of a core each beside others, and the rest of the process a tenth of that.
+// Alone on two cores a row takes 1.1 ms in all, whatever rate was measured beside the others.
+TEST(FeedWhatIf, CoresWithoutOtherWorkAreModelledAsTheyWillBe) {
+  ProfileMeasurements profile = fed();
+  profile.shape.cores = 2;
+  RunMeasurements& run = profile.measured;
+  run.hold_s = run.rest_s = {1e-9};
+  run.worker_cpu_speed = 0.3;
+  run.worker_cores = 0.6;
+  run.own_cores = 0.66;
+  run.other_cores = 1.34;
+  run.read_s = {1e-6};
+  for (const double measured : {450, 600}) {
+    run.samples_per_second = measured;
+    const FeedWhatIf feed(profile.shape, run, -1);
+    EXPECT_NEAR(feed.predict({.undisturbed = true}).samples_per_second, 2 / 1.1e-3, 40);
+  }
+}
+
+// Steps of 20 ms beside others, and of 10 ms where they replayed a batch.
+TEST(FeedWhatIf, StepsWithoutOtherWorkAreThoseThatReplayedABatch) {
+  ProfileMeasurements profile = fed();
+  RunMeasurements& run = profile.measured;
+  run.hold_s = {19e-3};
+  run.rest_s = {1e-3};
+  run.fill_cpu_s = run.read_s = {1e-7};
+  run.samples_per_second = 5000;
+  const FeedWhatIf feed(profile.shape, run, 10000);
+  EXPECT_NEAR(feed.predict({.undisturbed = true}).unbounded, 10000, 100);
+  EXPECT_NEAR(feed.predict({.ring_depth = 4}).samples_per_second, 5000, 100);
+}
+
+TEST(FeedWhatIf, TheNumberOfWorkersThatWasTriedGivesTheRateThatItGave) {
+  ProfileMeasurements profile = fed();
+  profile.shape.workers = 1;
+  profile.measured.samples_per_second = 500;
+  profile.measured.fill_cpu_s = {2e-3};
+  const FeedWhatIf feed(profile.shape, profile.measured, -1, {2, 1, 777});
+  EXPECT_EQ(feed.predict({.workers = 1}).samples_per_second, 777);
+  EXPECT_NE(feed.predict({.workers = 2}).samples_per_second, 777);
+}
+
 TEST(Verdict, AFedDeviceIsItself) {
   const Verdict verdict = verdict_of(fed());
   EXPECT_EQ(verdict.limit, Limit::device);
@@ -170,6 +212,48 @@ TEST(Verdict, AShortRingIsToldFromSlowStages) {
   EXPECT_EQ(verdict.limit, Limit::ring_depth);
   ASSERT_FALSE(verdict.recommendations.empty());
   EXPECT_NEAR(verdict.recommendations[0].samples_per_second, 1000, 20);
+}
+
+TEST(Verdict, NoRingHelpsWhereAllCpuTimeIsUsed) {
+  ProfileMeasurements profile = fed();
+  profile.shape.ring_depth = 1;
+  profile.measured.own_cores = 4;
+  EXPECT_EQ(verdict_of(profile).limit, Limit::decode);
+}
+
+// It fetches samples ahead, whatever the number of I/O threads.
+TEST(Verdict, AStoreIsNotShortOfThreads) {
+  ProfileMeasurements profile = fed();
+  profile.measured.read_s = {8e-3};
+  profile.storage = {.warm = 500, .warm_twice = 990};
+  profile.store = StoreStats{.requests = 100, .ranges = 100};
+  EXPECT_EQ(verdict_of(profile).limit, Limit::storage);
+}
+
+TEST(Verdict, APredictionSaysHowFarItMayBeOff) {
+  ProfileMeasurements profile = fed();
+  profile.shape.workers = 1;
+  profile.measured.fill_cpu_s = {2e-3};  // 500 images/s
+  profile.measured.spread = 0;
+  const auto recommended = [](const Verdict& verdict) {
+    return *std::ranges::find(verdict.recommendations, "+1 worker", &Recommendation::what);
+  };
+  const Recommendation sure = recommended(verdict_of(profile));
+  EXPECT_NEAR(sure.low, sure.samples_per_second / 1.06, 5);
+  EXPECT_NEAR(sure.high, sure.samples_per_second * 1.06, 5);
+  // The run with two workers made 600 where the model says 1,000.
+  profile.other_workers = 2;
+  profile.other.steps = 20;
+  profile.other.samples_per_second = 600;
+  profile.other.worker_cpu_speed = 1;
+  const Recommendation doubted = recommended(verdict_of(profile));
+  EXPECT_EQ(doubted.samples_per_second, 600);
+  EXPECT_LT(doubted.low, 400);
+  EXPECT_GT(doubted.high, 900);
+  // Steps that make no more than 650 bound it.
+  profile.replayed.steps = 20;
+  profile.replayed.samples_per_second = 650;
+  EXPECT_LE(recommended(verdict_of(profile)).high, 650 * 1.04);
 }
 
 TEST(Verdict, ASlowCopyIsNamed) {

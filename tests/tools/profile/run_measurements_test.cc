@@ -148,6 +148,22 @@ TEST(RunMeasurements, TellsCpuTimeFromWallTimeAndPixelsFromDecoding) {
   EXPECT_NEAR(measured.latency[static_cast<int>(SpanKind::decode)].p99, 1e-3, 1e-9);
 }
 
+// The rows took 30 ms of CPU time, the workers' threads 33 ms, for which they waited 67 ms.
+TEST(RunMeasurements, WhatWorkersDoBetweenTwoRowsIsPartOfARow) {
+  MadeUpRun made;
+  made.run().windows[0].load.threads = {{"worker 0", 33 * kMs, 67 * kMs},
+                                        {"replica 0", 50 * kMs, 50 * kMs}};
+  RunMeasurements measured = measure_run(made.run(), 4, {made.run().windows[0]});
+  EXPECT_NEAR(measured.fill_cpu_s[3], 1.1 * 0.75e-3, 1e-9);
+  EXPECT_NEAR(measured.worker_cores, 0.033 / 0.101, 1e-6);
+  EXPECT_NEAR(measured.worker_cpu_speed, 0.33, 1e-9);
+  // A worker that spins while it waits does not work.
+  made.run().windows[0].load.threads = {{"worker 0", 100 * kMs, 0}};
+  measured = measure_run(made.run(), 4, {made.run().windows[0]});
+  EXPECT_NEAR(measured.fill_cpu_s[3], 1.25 * 0.75e-3, 1e-9);
+  EXPECT_NEAR(measured.worker_cpu_speed, 0.5, 1e-9);
+}
+
 TEST(RunMeasurements, NamesTheSlowestFile) {
   MadeUpRun made;
   made.add(SpanKind::decode, 1, 3, 95 * kMs, 99 * kMs, 777, kMs);

@@ -12,6 +12,7 @@ namespace {
 constexpr int kRows = 32;
 constexpr int kPictures = 24;
 constexpr int kTimedRows = 400;
+constexpr int kStoredPictures = 8000;
 constexpr double kRareLength = 3;
 
 std::vector<uint8_t> picture(uint64_t seed, int width, int height) {
@@ -41,9 +42,19 @@ ScenarioData::ScenarioData()
   small_ = std::make_unique<MixedSource>(pictures(kPictures, 96, 96),
                                          std::vector<std::vector<uint8_t>>{}, 1);
   mixed_ = std::make_unique<MixedSource>(usual, pictures(3, 2400, 1800), 100);
+  tenth_ = std::make_unique<MixedSource>(usual, pictures(6, 1280, 960), 10);
+  half_ = std::make_unique<MixedSource>(usual, pictures(6, 640, 480), 2);
+  auto sizes = usual;
+  for (const int height : {60, 120, 480, 720, 1200})
+    sizes.push_back(picture(7, height * 4 / 3, height));
+  all_sizes_ = std::make_unique<MixedSource>(sizes, std::vector<std::vector<uint8_t>>{}, 1);
+  stored_ = std::make_unique<StoredPictures>(usual, kStoredPictures);
   row_s_ = cost_of(*pictures_, augment_);
   coloured_s_ = cost_of(*small_, colours_);
   mixed_s_ = cost_of(*mixed_, augment_);
+  tenth_s_ = cost_of(*tenth_, augment_);
+  half_s_ = cost_of(*half_, augment_);
+  all_sizes_s_ = cost_of(*all_sizes_, augment_);
 }
 
 // Returns the mean CPU time of a sample.
@@ -79,7 +90,7 @@ FaultyFeed ScenarioData::plain() const {
   return feed;
 }
 
-std::vector<FaultScenario> ScenarioData::scenarios() const {
+std::vector<FaultScenario> ScenarioData::faults() const {
   std::vector<FaultScenario> list;
   const auto add = [&](const char* name, Limit expected, auto change) {
     list.push_back({name, expected, plain()});
@@ -137,6 +148,99 @@ std::vector<FaultScenario> ScenarioData::scenarios() const {
   return list;
 }
 
+// One worker is asked for more than it can give.
+FaultyFeed ScenarioData::on_one_worker(const Source& source, double row_s) const {
+  FaultyFeed feed = plain();
+  feed.source = &source;
+  feed.loader.feed.workers = 1;
+  feed.demand = 1.5 / row_s;
+  return feed;
+}
+
+std::vector<FaultScenario> ScenarioData::conditions() const {
+  std::vector<FaultScenario> list;
+  const auto add = [&](const char* name, Limit expected, FaultyFeed feed, auto change) {
+    change(feed);
+    list.push_back({name, expected, feed});
+    return &list.back();
+  };
+  const double core = 1 / row_s_;  // samples per second of a core
+  const auto beside = [&](const char* name, int neighbours) {
+    add(name, Limit::stolen_cpu, plain(), [&](FaultyFeed& feed) {
+      feed.neighbours = neighbours;
+      feed.demand = 2.5 * core;
+    });
+  };
+  beside("one neighbour", 1);
+  beside("two neighbours", 2);
+  beside("four neighbours, full speed", 4);
+  add("three neighbours beside one worker", Limit::stolen_cpu, on_one_worker(*pictures_, row_s_),
+      [&](FaultyFeed& feed) {
+        feed.neighbours = 3;
+        feed.demand = 0.8 * core;
+      });
+  add("two neighbours beside slow augmentation", Limit::stolen_cpu, plain(), [&](FaultyFeed& feed) {
+    feed.source = small_.get();
+    feed.augment = colours_;
+    feed.neighbours = 2;
+    feed.demand = 1.6 / coloured_s_;
+  });
+  add("one neighbour beside slow storage", Limit::storage, plain(), [&](FaultyFeed& feed) {
+    feed.neighbours = 1;
+    feed.reads.images_per_second = 0.6 * feed.demand;
+  });
+  const auto within = [&](const char* name, double quota, int workers) {
+    add(name, Limit::decode, plain(), [&](FaultyFeed& feed) {
+      feed.quota = quota;
+      feed.loader.feed.workers = workers;
+      feed.demand = 1.3 * quota * core;
+    });
+  };
+  within("a quota of half a core", 0.5, 1);
+  within("a quota of one core", 1, 2);
+  within("a quota of 1.5 cores", 1.5, 2);
+  const auto in_store = [&](const char* name, const SlowStore& store) {
+    add(name, Limit::storage, plain(), [&](FaultyFeed& feed) {
+      feed.stored = stored_.get();
+      feed.in_store = true;
+      feed.store = store;
+    });
+  };
+  const double demand = plain().demand;
+  const double sample_bytes = static_cast<double>(stored_->bytes()) / kStoredPictures;
+  in_store("a store, two requests at a time", {.answer_s = 2 / (0.6 * demand), .requests = 2});
+  in_store("a store of a limited rate", {.bytes_per_second = 0.6 * demand * sample_bytes});
+  in_store("a store that tells to slow down",
+           {.bytes_per_second = demand * sample_bytes, .throttled_of = 4});
+  in_store("a cache of a store that fills",
+           {.bytes_per_second = 0.6 * demand * sample_bytes, .cached_share = 2});
+  in_store("a cache of a third of a store", {.bytes_per_second = 0.4 * demand * sample_bytes,
+                                             .cached_share = 0.33,
+                                             .cache_is_filled = true});
+  add("a cache of a third of the decoded pictures", Limit::decode,
+      on_one_worker(*pictures_, row_s_), [&](FaultyFeed& feed) {
+        feed.stored = stored_.get();
+        feed.decoded_share = 0.33;
+        feed.demand = 2 * core;
+      });
+  const auto nothing = [](FaultyFeed&) {};
+  add("one file in ten is 16 times larger", Limit::decode, on_one_worker(*tenth_, tenth_s_),
+      nothing);
+  add("half of the files are 4 times larger", Limit::decode, on_one_worker(*half_, half_s_),
+      nothing);
+  add("files of all sizes from slow storage", Limit::io_threads, plain(), [&](FaultyFeed& feed) {
+    feed.source = all_sizes_.get();
+    feed.demand = 0.5 / all_sizes_s_;
+    feed.reads.latency_s = 2 / (0.6 * feed.demand);
+  });
+  add("files of all sizes on one core", Limit::decode, plain(), [&](FaultyFeed& feed) {
+    feed.source = all_sizes_.get();
+    feed.cores = 1;
+    feed.demand = 1.4 / all_sizes_s_;
+  });
+  return list;
+}
+
 bool apply_change(const FeedChange& change, FaultyFeed& feed) {
   if (change.fill_free || change.step_free) return false;
   feed.loader.feed.workers += change.workers;
@@ -144,11 +248,15 @@ bool apply_change(const FeedChange& change, FaultyFeed& feed) {
   feed.loader.ring_depth += change.ring_depth;
   feed.loader.slots = std::max(feed.loader.slots, 0) + change.slots;
   if (change.cores > 0) {
-    // The feed has all cores already.
-    if (feed.cores == 0) return false;
-    feed.cores += static_cast<int>(change.cores);
+    // Otherwise the feed has all cores already.
+    if (feed.cores == 0 && feed.quota == 0) return false;
+    if (feed.cores > 0) feed.cores += static_cast<int>(change.cores);
+    if (feed.quota > 0) feed.quota += change.cores;
   }
-  if (change.storage_free) feed.reads = {};
+  if (change.storage_free) {
+    feed.reads = {};
+    feed.in_store = false;
+  }
   if (change.copy_free) feed.copy_s = 1e-9;
   if (change.undisturbed) feed.neighbours = 0;
   return true;

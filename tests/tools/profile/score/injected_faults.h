@@ -1,16 +1,19 @@
-// Injects known faults into a feed, to score a profiler: sources and devices that are slower than
-// the ones that they wrap, and processes that take the cores. Owner: profile_score; what
-// they wrap outlives them. Threads: as what they wrap.
+// Injects known faults into a feed, to score a profiler: sources, stores and devices that are
+// slower than the ones that they wrap, processes that take the cores, and a quota of a control
+// group. Owner: profile_score; what they wrap outlives them. Threads: as what they wrap.
 #pragma once
 
 #include <sys/types.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "pipeline/source.h"
 #include "staging/device.h"
 #include "staging/mutex.h"
+#include "tests/support/object_server.h"
+#include "tests/support/temp_folder.h"
 
 namespace stoker {
 
@@ -59,6 +62,35 @@ class MixedSource final : public Source {
   const SourceInfo info_{.size = 100'000, .class_names = {"a", "b"}, .fingerprint = 1};
 };
 
+struct SlowStore {
+  double answer_s = 0;           // before every answer
+  double bytes_per_second = 0;   // > 0: of all answers together
+  int throttled_of = 0;          // > 0: one of so many requests is told to slow down
+  int requests = 0;              // StoreOptions::requests
+  double cached_share = 0;       // of the bytes, that have a place in a cache on a disk
+  bool cache_is_filled = false;  // before the run
+};
+
+// Pictures in tar shards, on a disk and in a store.
+class StoredPictures {
+ public:
+  StoredPictures(const std::vector<std::vector<uint8_t>>& files, int samples);
+  std::unique_ptr<Source> open_on_disk() const;
+  // One source at a time. It outlives neither this object nor the next call.
+  std::unique_ptr<Source> open_in_store(const SlowStore& slow) const;
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::unique_ptr<Source> open_at(const SlowStore& slow, const std::string& cache) const;
+
+  TempFolder folder_;
+  int64_t bytes_ = 0;
+  mutable std::unique_ptr<TempFolder> cache_;
+  mutable ObjectServer server_;
+  mutable Mutex mutex_;
+  mutable int64_t next_ns_ GUARDED_BY(mutex_) = 0;  // when the store can begin another answer
+};
+
 // Makes a device whose memory the host cannot read, and whose copies take `copy_s` longer.
 std::unique_ptr<Device> make_slow_copy_device(double copy_s);
 
@@ -85,6 +117,19 @@ class FewerCores {
 
  private:
   std::vector<uint8_t> before_;  // a cpu_set_t
+};
+
+// Puts the calling thread, and the threads that it starts, into a control group (version 1) of so
+// many cores until this object is destroyed; 0: no quota. It needs root.
+class CpuQuota {
+ public:
+  explicit CpuQuota(double cores);
+  ~CpuQuota();
+  CpuQuota(const CpuQuota&) = delete;
+  CpuQuota& operator=(const CpuQuota&) = delete;
+
+ private:
+  std::string group_;  // its folder; "": none
 };
 
 }  // namespace stoker
