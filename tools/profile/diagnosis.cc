@@ -21,7 +21,7 @@ constexpr int kMaxAdded = 64;
 // Returns by how much a prediction may be off, relative: what the model was off on the two runs
 // that it is compared with, and how uneven the measured run was.
 double doubt_of(const ProfileMeasurements& profile, const Verdict& verdict) {
-  constexpr double kLeast = 0.06;   // of a run that says nothing against the model
+  constexpr double kLeast = 0.08;   // of a run that says nothing against the model
   constexpr double kUneven = 0.15;  // if too few steps were measured to see how even they are
   const double spread = profile.measured.spread < 0 ? kUneven : profile.measured.spread;
   return std::hypot(std::hypot(kLeast, spread),

@@ -126,7 +126,7 @@ void measure_steps(const ProfiledRun& run, int rows, const std::vector<PhaseWind
   result.samples_per_second = rows * devices / result.split.step;
   result.spread = spread_of(lengths);
   result.pauses = pauses_of(splits);
-  if (windows.front().phase == Phase::replayed) return;
+  if (windows.front().phase == Phase::replayed || run.dropped > 0) return;
   double stepping_s = result.seconds;
   for (const PhaseWindow& each : windows) {
     stepping_s -= interludes.seconds(each.begin_ns, each.end_ns);

@@ -12,6 +12,8 @@ namespace {
 constexpr auto kLook = std::chrono::milliseconds(20);
 // At most this many spans are kept; they take 150 MB.
 constexpr size_t kMaxSpans = size_t{2} << 20;
+// The warm-up takes this share of the time in addition to the phases.
+constexpr double kWarmUpShare = 0.1;
 // A measured phase has at least this many steps ...
 constexpr int64_t kFewestSteps = 8;
 // ... but lasts at most this many times its planned length if steps are slow.
@@ -88,6 +90,7 @@ void ProfileSession::open(Phase phase, int workers) {
   energy_at_open_ = read_energy();
   run_.windows.push_back({phase, at_open_.time_ns, at_open_.time_ns, workers, {}, {}});
   steps_at_open_ = steps_;
+  spans_at_open_ = run_.spans.size();
 }
 
 void ProfileSession::close() {
@@ -100,20 +103,25 @@ void ProfileSession::close() {
   window.energy = read_energy() - energy_at_open_;
 }
 
-// Returns whether the open window has lasted `seconds`, and has enough steps.
-bool ProfileSession::due(double seconds) const {
+// Returns whether the open window has lasted its share of the time, and has enough steps. It ends
+// earlier if it has its share of the spans: rows of small pictures are many.
+bool ProfileSession::due(double share) const {
   const PhaseWindow& window = run_.windows.back();
   const double passed = static_cast<double>(steady_now_ns() - window.begin_ns) * 1e-9;
+  const double seconds = share * options_.seconds;
+  const double spans = share / (1 + kWarmUpShare) * static_cast<double>(kMaxSpans);
+  const bool is_long =
+      passed >= seconds || static_cast<double>(run_.spans.size() - spans_at_open_) >= spans;
   const int64_t steps = steps_ - steps_at_open_;
-  if (window.phase == Phase::warm_up) return steps >= options_.warm_up_steps && passed >= seconds;
-  if (window.phase == Phase::settling) return passed >= seconds;
-  return passed >= seconds && (steps >= kFewestSteps || passed >= kPatience * seconds);
+  if (window.phase == Phase::warm_up) return steps >= options_.warm_up_steps && is_long;
+  if (window.phase == Phase::settling) return is_long;
+  return is_long && (steps >= kFewestSteps || passed >= kPatience * seconds);
 }
 
 void ProfileSession::watch() {
   size_t part = 0;
   open(Phase::warm_up, options_.workers);
-  double length = 0.1 * options_.seconds;
+  double share = kWarmUpShare;
   int workers = options_.workers;
   for (;;) {
     {
@@ -125,14 +133,14 @@ void ProfileSession::watch() {
     }
     gather();
     if (steady_now_ns() - energy_read_ns_ > kEnergyLookNs) read_energy();
-    if (!due(length)) continue;
+    if (!due(share)) continue;
     close();
     if (part == std::size(kTimetable)) {
       // Otherwise the run would never ask for the batch that ends it.
       replay_.store(false);
       hooks_.stop();
       open(Phase::settling, workers);
-      length = 1e9;
+      share = 1e9;
       continue;
     }
     const Part& next = kTimetable[part++];
@@ -144,7 +152,7 @@ void ProfileSession::watch() {
     }
     if (next.phase == Phase::settling && part + 1 == std::size(kTimetable)) replay_.store(true);
     open(next.phase, workers);
-    length = next.share * options_.seconds;
+    share = next.share;
   }
   close();
 }

@@ -18,7 +18,7 @@
 namespace stoker {
 
 struct SessionOptions {
-  double seconds = 10;  // length of all phases after the warm-up
+  double seconds = 10;  // length of all phases after the warm-up, at most
   int workers = 1;      // of the feed; 0: the feed runs inline, and the number is not changed
   int warm_up_steps = 8;
 };
@@ -49,7 +49,7 @@ class ProfileSession {
   Energy read_energy();
   void open(Phase phase, int workers);
   void close();
-  bool due(double seconds) const;
+  bool due(double share) const;
 
   const SessionOptions options_;
   Tracer& tracer_;
@@ -65,6 +65,7 @@ class ProfileSession {
   int64_t energy_read_ns_ = 0;
   int64_t steps_ = 0;  // steps of device 0
   int64_t steps_at_open_ = 0;
+  size_t spans_at_open_ = 0;
   std::optional<GpuSampler> gpus_;  // from start() to finish()
   std::optional<EnergyMeter> energy_;
   std::jthread thread_;
