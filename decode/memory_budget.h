@@ -76,6 +76,7 @@ class MemoryLease {
   void refund(int64_t bytes) { used_ = used_ > bytes ? used_ - bytes : 0; }
 
   int64_t used() const { return used_; }
+  int64_t taken() const { return taken_; }  // from the budget, the most since give_back()
   // Without a budget everything is its own.
   bool is_over_own() const { return budget_ && used_ > own_; }
   int64_t most() const;  // that it can ever have

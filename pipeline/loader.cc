@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -70,6 +71,8 @@ struct Loader::Impl {
   std::vector<std::unique_ptr<RowEditor>> editors;  // one per device, or none
   std::vector<std::unique_ptr<Stager>> stagers;
   MemoryShares memory;
+  std::once_flag looked;
+  std::optional<PictureLook> look;  // for memory_plan()
   std::unique_ptr<SharedFiller> shared;
   std::unique_ptr<LookAhead> look_ahead;  // of a source in a store, or null; it asks `shared`
   std::optional<InlineFeed> inline_feed;
@@ -207,7 +210,6 @@ struct Loader::Impl {
 
   struct WorkerNeed {
     int64_t scratch = 0;  // at most, for pictures that are read by rows
-    int64_t usual = 0;    // of it, for photographs
     int64_t frame = 0;    // at most, in addition, for other pictures
   };
   WorkerNeed worker_need() const {
@@ -215,7 +217,6 @@ struct Loader::Impl {
     for (const AugmentSpec& spec : row_specs(filler.worker_augment(), options)) {
       const Source& source = filler.source();
       need.scratch = std::max(need.scratch, worker_scratch_bytes(source, spec, filler.decode()));
-      need.usual = std::max(need.usual, worker_usual_bytes(source, spec, filler.decode()));
       need.frame = std::max(need.frame, worker_frame_bytes(source, spec, filler.decode()));
     }
     need.scratch += filler.worker_file_bytes();
@@ -233,14 +234,35 @@ struct Loader::Impl {
     pictures_memory.emplace(memory.pictures);
     files_memory.emplace(memory.large_files);
     filler.use_memory({&*pictures_memory, memory.own});
+    refuse_unfit_pictures(filler.source(), filler.worker_augment(), filler.decode(), memory,
+                          quarantine.budget());
+  }
+
+  // Returns what is expected for workers and for files that are read ahead.
+  int64_t usual_bytes() {
+    std::call_once(looked, [&] {
+      look = look_at_pictures(filler.source(), row_specs(filler.worker_augment(), options).front(),
+                              filler.decode(), *pictures_memory);
+    });
+    int64_t usual = 0;
+    for (const AugmentSpec& spec : row_specs(filler.worker_augment(), options)) {
+      const Source& source = filler.source();
+      usual = std::max(usual, worker_usual_bytes(source, spec, filler.decode(), look));
+    }
+    int64_t bytes = filling_threads() * (kUsualThreadBytes + std::min(usual, memory.own));
+    if (!look) return bytes;
+    bytes += std::min(look->row_bytes, memory.own);  // of the look itself
+    const auto kept = int64_t{kKeptFileBytes};
+    return look->is_cached ? bytes : bytes + file_bytes() / kept * std::min(look->file_bytes, kept);
   }
 
   MemoryPlan memory_plan() {
     MemoryPlan plan = made_once();
     const WorkerNeed need = worker_need();
     const int64_t threads = filling_threads();
+    const bool is_stored = filler.source().storage().store_stats().has_value();
     plan.expected_bytes =
-        plan.total_bytes() + kUsualThreadsBytes + threads * std::min(need.usual, memory.own);
+        plan.total_bytes() + kUsualCodeBytes + usual_bytes() + (is_stored ? kUsualClientBytes : 0);
     plan.scratch_bytes += threads * std::min(need.scratch, memory.own) + file_bytes();
     plan.limit_bytes = memory.limit;
     if (filler.reads_files()) {

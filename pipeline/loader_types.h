@@ -256,8 +256,9 @@ struct MemoryPlan {
   // progressive JPEG, an interlaced PNG, a label image, ... It is bound by the limit, and by what
   // all workers together need for pictures of max_pixels.
   int64_t frame_bytes = 0;
-  int64_t expected_bytes = 0;  // in all, for photographs of about half a megapixel
-  int64_t limit_bytes = 0;     // FeedOptions::memory, or its default
+  // In all, as far as some of the pictures show (feed/picture_look.h).
+  int64_t expected_bytes = 0;
+  int64_t limit_bytes = 0;  // FeedOptions::memory, or its default
   int64_t total_bytes() const {
     return ring_bytes + slot_bytes + scratch_bytes + store_bytes + share_bytes + cache_bytes;
   }

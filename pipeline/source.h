@@ -181,6 +181,8 @@ class Source {
     out.clear();
     return {};
   }
+  // The size of the sample's picture as an annotation that is at hand says it; {}: none does.
+  virtual Size picture_size([[maybe_unused]] SampleId id) const { return {}; }
   // As read(), for the picture that info().pictures[number] describes. MayWait::no: not ok if its
   // bytes are not in memory.
   virtual ReadStatus read_picture([[maybe_unused]] SampleId id, [[maybe_unused]] size_t number,

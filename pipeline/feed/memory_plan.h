@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "pipeline/augment.h"
+#include "pipeline/feed/picture_look.h"
 #include "pipeline/loader_types.h"
 #include "pipeline/source.h"
 
@@ -13,11 +15,14 @@ namespace stoker {
 // Returns the bytes kept between rows, for raw samples and for images that are decoded row by row.
 int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
                              const DecodeOptions& decode);
-// Returns what it usually has, where pictures are photographs of half a megapixel.
+// Returns what it is expected to have, with the buffer of its file; without a look, as for a
+// photograph of half a megapixel.
 int64_t worker_usual_bytes(const Source& source, const AugmentSpec& augment,
-                           const DecodeOptions& decode);
-// An allowance for threads, tables and the allocator.
-inline constexpr int64_t kUsualThreadsBytes = int64_t{8} << 20;
+                           const DecodeOptions& decode, const std::optional<PictureLook>& look);
+// Measured: code and tables of libraries; the stack and the allocator's share of each worker.
+inline constexpr int64_t kUsualCodeBytes = int64_t{9} << 18, kUsualThreadBytes = int64_t{80} << 10;
+// An allowance for the threads and connections of a store.
+inline constexpr int64_t kUsualClientBytes = int64_t{6} << 20;
 // Returns the bytes in addition while an image is decoded that needs its whole frame at once.
 int64_t worker_frame_bytes(const Source& source, const AugmentSpec& augment,
                            const DecodeOptions& decode);
@@ -38,5 +43,10 @@ int64_t default_memory();
 // it reads by rows. Throws InvalidField with the numbers if the limit of the options is too small.
 MemoryShares share_memory(const FeedOptions& options, int64_t needed, int64_t own, int64_t workers,
                           bool reads_ahead);
+// Throws InvalidField with the numbers if more than `tolerated` pictures whose size the source
+// knows can never have what they need, whatever is drawn for them and whatever format they have.
+void refuse_unfit_pictures(const Source& source, const AugmentSpec& augment,
+                           const DecodeOptions& decode, const MemoryShares& shares,
+                           int64_t tolerated);
 
 }  // namespace stoker

@@ -43,6 +43,7 @@ class Quarantine {
   // Call it when the batch (device, step) goes to the user.
   void hand_out(int device, Step step);
 
+  int64_t budget() const { return budget_; }  // bad samples that an epoch may have
   int64_t bad_samples() const { return total_.load(std::memory_order_relaxed); }
 
  private:

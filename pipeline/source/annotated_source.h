@@ -28,6 +28,9 @@ class AnnotatedSource final : public ForwardingSource {
   const SampleStorage& storage() const override { return source_.storage(); }
   ReadStatus read_annotations(SampleId id, std::span<const uint8_t> bytes,
                               Annotations& out) const override;
+  Size picture_size(SampleId id) const override {
+    return annotations_.set->size(annotations_.pictures[static_cast<size_t>(id)]);
+  }
 
  private:
   const std::shared_ptr<const Source> owned_;

@@ -313,6 +313,11 @@ void ConcatSource::read_targets(SampleId id, std::span<const uint8_t> bytes,
   sources_[source]->read_targets(id - begins_[source], bytes, out);
 }
 
+Size ConcatSource::picture_size(SampleId id) const {
+  const size_t source = source_of(id);
+  return sources_[source]->picture_size(id - begins_[source]);
+}
+
 ReadStatus ConcatSource::read_annotations(SampleId id, std::span<const uint8_t> bytes,
                                           Annotations& out) const {
   const size_t source = source_of(id);

@@ -30,6 +30,7 @@ class ForwardingSource : public Source, protected SampleStorage {
                               Annotations& out) const override {
     return source_.read_annotations(id, bytes, out);
   }
+  Size picture_size(SampleId id) const override { return source_.picture_size(id); }
   ReadStatus read_picture(SampleId id, size_t number, MayWait may_wait,
                           std::vector<uint8_t>& buffer,
                           std::span<const uint8_t>& bytes) const override {

@@ -171,6 +171,8 @@ void GrowingSource::read_targets(SampleId id, std::span<const uint8_t> bytes,
   impl_->with(id)->read_targets(id, bytes, out);
 }
 
+Size GrowingSource::picture_size(SampleId id) const { return impl_->with(id)->picture_size(id); }
+
 ReadStatus GrowingSource::read_annotations(SampleId id, std::span<const uint8_t> bytes,
                                            Annotations& out) const {
   return impl_->with(id)->read_annotations(id, bytes, out);

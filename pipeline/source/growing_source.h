@@ -53,6 +53,7 @@ class GrowingSource final : public Source, private SampleStorage {
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
   ReadStatus read_annotations(SampleId id, std::span<const uint8_t> bytes,
                               Annotations& out) const override;
+  Size picture_size(SampleId id) const override;
   ReadStatus read_picture(SampleId id, size_t number, MayWait may_wait,
                           std::vector<uint8_t>& buffer,
                           std::span<const uint8_t>& bytes) const override;

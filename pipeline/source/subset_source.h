@@ -38,6 +38,7 @@ class SubsetSource final : public ForwardingSource {
                               Annotations& out) const override {
     return source_.read_annotations(original(id), bytes, out);
   }
+  Size picture_size(SampleId id) const override { return source_.picture_size(original(id)); }
   ReadStatus read_picture(SampleId id, size_t number, MayWait may_wait,
                           std::vector<uint8_t>& buffer,
                           std::span<const uint8_t>& bytes) const override {

@@ -463,8 +463,8 @@ class Loader(Generic[Item]):
         images), scratch (an upper bound for the workers), share (shared memory, once for all
         processes that share), cache (decoded pictures in memory, once all are there), store
         (samples fetched ahead), total, and frame, which large pictures (progressive
-        JPEGs, interlaced PNGs, ...) may have in addition; expected, for photographs of half a
-        megapixel, most (total and frame) and limit (memory=).
+        JPEGs, interlaced PNGs, ...) may have in addition; expected, as rows of
+        some pictures show, most (total and frame) and limit (memory=). The first call makes them.
         """
         return self._feed.current().memory_plan()
 

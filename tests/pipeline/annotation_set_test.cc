@@ -264,7 +264,9 @@ TEST(AnnotationSet, FindsDamage) {
       int damaged = 0;
       for (int64_t i = 0; i < kept->pictures(); ++i) {
         const std::string problem = kept->read(i, found);
-        if (problem == "the kept annotations are damaged; delete " + path) ++damaged;
+        const bool is_damaged = problem == "the kept annotations are damaged; delete " + path;
+        EXPECT_EQ(kept->size(i), is_damaged ? Size{} : found.size);
+        damaged += is_damaged;
       }
       EXPECT_EQ(damaged, 1) << at;
     }

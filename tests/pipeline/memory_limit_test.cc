@@ -9,7 +9,11 @@
 #include <random>
 
 #include "pipeline/feed/memory_plan.h"
+#include "pipeline/feed/picture_look.h"
 #include "pipeline/files/invalid_field.h"
+#include "pipeline/source/annotated_source.h"
+#include "pipeline/source/concat_source.h"
+#include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/png_maker.h"
@@ -197,6 +201,111 @@ TEST(MemoryShares, TheyNeverExceedTheLimit) {
     EXPECT_GE(shares.pictures, 28 * kMebibyte);
     EXPECT_EQ(shares.large_files > 0, i % 2 == 0);
   }
+}
+
+class SizesKnown : public ::testing::Test {
+ protected:
+  // The pictures are small; what the annotations say of some of them is not.
+  AnnotatedSource annotated(const std::vector<Size>& sizes) const {
+    AnnotationSetBuilder set({.objects = true});
+    SampleAnnotations annotations;
+    for (int64_t i = 0; i < files_.size(); ++i) {
+      const auto place = static_cast<size_t>(i);
+      set.add(files_.name(i), Annotations{.size = place < sizes.size() ? sizes[place] : Size{}});
+      annotations.pictures.push_back(i);
+    }
+    annotations.set = set.finish();
+    return {files_, std::move(annotations)};
+  }
+
+  // Returns why a feed is refused. The largest picture may have 40 MiB or less.
+  std::string refusal(const Source& source, const AugmentSpec& augment, double max_bad = 0) {
+    LoaderOptions options = limited_options(2);
+    options.feed.memory = least_memory(files_, options, augment);
+    options.feed.max_bad = max_bad;
+    return thrown_by<InvalidField>([&] { Feed feed(source, augment, options); });
+  }
+
+  const FakeSource files_{{jpeg_file(60, 50, 1)}, 12, 2};
+  const AugmentSpec whole_{"rotate(10) | random_resized_crop | flip", {24, 24}};
+};
+
+TEST_F(SizesKnown, PicturesThatCanNeverFitAreRefusedBefore) {
+  // As bytes: 40,000,000 and 60,000,000 and more are too much, 8,000,000 are not.
+  const AnnotatedSource source = annotated({{}, {2000, 1500}, {5000, 3000}, {}, {9000, 8000}});
+  const std::string text = refusal(source, whole_);
+  EXPECT_THAT(text, AllOf(HasSubstr("memory is "), HasSubstr("and 2 of 12 pictures can never")));
+  EXPECT_THAT(text, HasSubstr("`max_bad` allows 0: the first is fake/2, 5000 x 3000 pixels, "
+                              "which take at least 42 MiB; the largest needs a limit of about "));
+  // That limit is enough.
+  const std::string before = "about ";
+  LoaderOptions options = limited_options(2);
+  options.feed.max_bad = 0;
+  options.feed.memory = std::stoll(text.substr(text.find(before) + before.size())) * kMebibyte;
+  Feed(source, whole_, options).take(0);
+}
+
+TEST_F(SizesKnown, ViewsPassThemOn) {
+  const AnnotatedSource source = annotated({{}, {}, {}, {}, {9000, 8000}});
+  const SubsetSource part(source, {7, 4, 2});
+  EXPECT_THAT(refusal(part, whole_), HasSubstr("1 of 3 pictures"));
+  const ConcatSource both({&part, &source});
+  EXPECT_THAT(refusal(both, whole_), HasSubstr("2 of 15 pictures"));
+}
+
+TEST_F(SizesKnown, WhatFitsOrIsToleratedIsNotRefused) {
+  const std::string none = "nothing was thrown";
+  EXPECT_EQ(refusal(annotated({{2000, 1500}}), whole_), none);
+  const AnnotatedSource large = annotated({{9000, 8000}});
+  EXPECT_EQ(refusal(large, whole_, 1), none);
+  EXPECT_EQ(refusal(large, whole_, 0.1), none);
+  EXPECT_NE(refusal(large, whole_, 0.05), none);
+  // A crop of it fits, or the whole of it in half of the epochs.
+  EXPECT_EQ(refusal(large, crop_spec()), none);
+  EXPECT_EQ(refusal(large, AugmentSpec("rotate(10, p=0.5) | random_resized_crop", {24, 24})), none);
+  // It is a bad sample anyway.
+  EXPECT_EQ(refusal(annotated({{20000, 20000}}), whole_), none);
+}
+
+// A row of it has the file, the decoder a copy of its data, and the picture before and after it is
+// turned.
+TEST(PictureLook, CountsWhatTheLargestPictureTakes) {
+  const std::vector<uint8_t> large = make_jpeg({900, 700}, {}, 1);
+  FakeSource source({jpeg_file(60, 50, 1), jpeg_file(70, 50, 2), large}, 3, 1);
+  const AugmentSpec augment("rotate((45, 45)) | resize_center_crop", {24, 24});
+  MemoryBudget memory(64 * kMebibyte);
+  EXPECT_FALSE(look_at_pictures(source, augment, {}, memory));
+  EXPECT_EQ(source.reads(), 0);  // it has no files
+  for (SampleId id = 0; id < source.size(); ++id) source.cache(id);
+  const auto look = look_at_pictures(source, augment, {}, memory);
+  ASSERT_TRUE(look);
+  EXPECT_TRUE(look->is_cached);
+  EXPECT_EQ(look->file_bytes, std::ssize(large));
+  const int64_t counted = 2 * 3 * 900 * 700 + 2 * look->file_bytes;
+  EXPECT_GE(look->row_bytes, counted - (kMebibyte >> 2));  // headers are not copied
+  EXPECT_LE(look->row_bytes, counted + kMebibyte);
+  // If it cannot have so much, that is said, and nothing stays taken.
+  MemoryBudget little(2 * kMebibyte);
+  EXPECT_GT(look_at_pictures(source, augment, {}, little)->row_bytes, 2 * kMebibyte);
+  MemoryLease all(&little, 0);
+  EXPECT_TRUE(all.wait_for(2 * kMebibyte));
+}
+
+TEST(MemoryPlan, IsExpectedAsCountedByHand) {
+  const auto source = make_synthetic_source(64, {32, 32}, 2, 1);
+  for (const int workers : {1, 5}) {
+    const LoaderOptions options = limited_options(workers);
+    Feed feed(*source, crop_spec(), options);
+    const MemoryPlan plan = feed.loader().memory_plan();
+    const int64_t each = worker_scratch_bytes(*source, crop_spec(), {}) + kUsualThreadBytes;
+    EXPECT_EQ(plan.expected_bytes, plan.ring_bytes + kUsualCodeBytes + workers * each);
+  }
+  // Nothing is known of files that only code of users has: as photographs of half a megapixel.
+  const FakeSource files({jpeg_file(60, 50, 1)}, 12, 2);
+  Feed feed(files, crop_spec(), limited_options(2));
+  const MemoryPlan plan = feed.loader().memory_plan();
+  const int64_t each = (900 << 10) + 2 * 3 * 24 * 24 + kUsualThreadBytes;
+  EXPECT_EQ(plan.expected_bytes, plan.ring_bytes + kUsualCodeBytes + 2 * each);
 }
 
 // Ends the process: 0 if its peak has grown by no more than the limit, and by what tables, threads

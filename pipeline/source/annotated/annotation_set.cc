@@ -48,17 +48,29 @@ class FlatAnnotations final : public AnnotationSet {
 
   std::string read(int64_t picture, Annotations& out) const override {
     out.clear();
-    const PictureEntry entry = entry_of(static_cast<uint64_t>(picture));
-    if (entry.piece_at > pieces_.size() || entry.piece_bytes > pieces_.size() - entry.piece_at) {
-      return damaged();
-    }
-    const std::string_view piece = pieces_.substr(entry.piece_at, entry.piece_bytes);
-    if (!file_.empty() && text_digest(piece) != entry.piece_seal) return damaged();
-    std::optional<std::string> problem = read_picture(table_.info, piece, table_.label_root, out);
+    const auto piece = piece_of(picture);
+    if (!piece) return damaged();
+    std::optional<std::string> problem = read_picture(table_.info, *piece, table_.label_root, out);
     return problem ? *std::move(problem) : damaged();
   }
 
+  Size size(int64_t picture) const override {
+    const auto piece = piece_of(picture);
+    return piece ? read_picture_size(*piece) : Size{};
+  }
+
  private:
+  // nullopt: it is damaged.
+  std::optional<std::string_view> piece_of(int64_t picture) const {
+    const PictureEntry entry = entry_of(static_cast<uint64_t>(picture));
+    if (entry.piece_at > pieces_.size() || entry.piece_bytes > pieces_.size() - entry.piece_at) {
+      return {};
+    }
+    const std::string_view piece = pieces_.substr(entry.piece_at, entry.piece_bytes);
+    if (!file_.empty() && text_digest(piece) != entry.piece_seal) return {};
+    return piece;
+  }
+
   PictureEntry entry_of(uint64_t picture) const {
     PictureEntry entry;
     std::memcpy(&entry, entries_ + picture * sizeof entry, sizeof entry);

@@ -28,6 +28,8 @@ class AnnotationSet {
   // Sets `out` to the picture's annotations. Returns "", or what is wrong with them, and with which
   // object: "object 17: the box has no width: (3, 5, 3, 9)".
   virtual std::string read(int64_t picture, Annotations& out) const = 0;
+  // Returns Annotations::size of the picture without its objects; {} if they are damaged.
+  virtual Size size(int64_t picture) const = 0;
 };
 using SharedAnnotations = std::shared_ptr<const AnnotationSet>;
 

@@ -20,6 +20,18 @@ std::string read_label_file(const std::string& path, Annotations& out) {
   return "";
 }
 
+// Reads what comes before the objects.
+struct PictureHead {
+  explicit PictureHead(CodeReader& in)
+      : problem(in.get_text()), label_file(in.get_text()), picture_id(in.get_whole()) {
+    size.width = static_cast<int>(in.get_whole());
+    size.height = static_cast<int>(in.get_whole());
+  }
+  std::string problem, label_file;
+  int64_t picture_id;
+  Size size;
+};
+
 }  // namespace
 
 void append_picture(const AnnotationInfo& info, const PictureAnnotations& picture,
@@ -39,11 +51,9 @@ std::optional<std::string> read_picture(const AnnotationInfo& info, std::string_
                                         const std::string& label_root, Annotations& out) {
   out.clear();
   CodeReader in(bytes);
-  std::string problem(in.get_text());
-  const std::string label_file(in.get_text());
-  out.picture_id = in.get_whole();
-  out.size.width = static_cast<int>(in.get_whole());
-  out.size.height = static_cast<int>(in.get_whole());
+  auto [problem, label_file, picture_id, size] = PictureHead(in);
+  out.picture_id = picture_id;
+  out.size = size;
   for (uint64_t left = in.get_length(); left > 0 && in.ok(); --left) get_object(info, in, out);
   if (!in.ok() || !in.at_end()) {
     out.clear();
@@ -52,6 +62,12 @@ std::optional<std::string> read_picture(const AnnotationInfo& info, std::string_
   if (problem.empty()) problem = annotation_problem(info, out);
   if (!problem.empty() || label_file.empty()) return problem;
   return read_label_file(label_root.empty() ? label_file : label_root + "/" + label_file, out);
+}
+
+Size read_picture_size(std::string_view bytes) {
+  CodeReader in(bytes);
+  const PictureHead head(in);
+  return in.ok() ? head.size : Size{};
 }
 
 }  // namespace stoker

@@ -19,5 +19,7 @@ void append_picture(const AnnotationInfo& info, const PictureAnnotations& pictur
 // the picture, and with which object; nullopt: the bytes are no picture.
 std::optional<std::string> read_picture(const AnnotationInfo& info, std::string_view bytes,
                                         const std::string& label_root, Annotations& out);
+// Returns the size of the picture alone; {}: the bytes are no picture.
+Size read_picture_size(std::string_view bytes);
 
 }  // namespace stoker
