@@ -251,6 +251,9 @@ TEST_F(SizesKnown, ViewsPassThemOn) {
   EXPECT_THAT(refusal(part, whole_), HasSubstr("1 of 3 pictures"));
   const ConcatSource both({&part, &source});
   EXPECT_THAT(refusal(both, whole_), HasSubstr("2 of 15 pictures"));
+  EXPECT_EQ(both.picture_size(1), (Size{9000, 8000}));
+  EXPECT_EQ(both.picture_size(4), Size{});
+  EXPECT_EQ(both.picture_size(3 + 4), (Size{9000, 8000}));
 }
 
 TEST_F(SizesKnown, WhatFitsOrIsToleratedIsNotRefused) {
