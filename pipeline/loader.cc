@@ -249,7 +249,10 @@ struct Loader::Impl {
       const Source& source = filler.source();
       usual = std::max(usual, worker_usual_bytes(source, spec, filler.decode(), look));
     }
-    int64_t bytes = filling_threads() * (kUsualThreadBytes + std::min(usual, memory.own));
+    const int64_t threads = filling_threads();
+    const int64_t beyond = std::max(usual - memory.own, int64_t{0});
+    int64_t bytes = threads * (kUsualThreadBytes + std::min(usual, memory.own)) +
+                    std::min(threads * beyond, memory.pictures);
     if (!look) return bytes;
     bytes += std::min(look->row_bytes, memory.own);  // of the look itself
     const auto kept = int64_t{kKeptFileBytes};

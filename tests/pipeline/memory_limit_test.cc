@@ -101,6 +101,9 @@ TEST(MemoryLimit, AlsoOfRawSamples) {
     Feed feed(*source, augment, options);
     EXPECT_EQ(feed.all(), expected) << workers << " workers";
     EXPECT_GT(feed.loader().stats().memory_taken, 0);
+    // All of the limit is expected to be used, and what is not in it.
+    EXPECT_EQ(feed.loader().memory_plan().expected_bytes,
+              options.feed.memory + kUsualCodeBytes + std::max(workers, 1) * kUsualThreadBytes);
   }
 }
 
