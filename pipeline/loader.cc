@@ -240,15 +240,14 @@ struct Loader::Impl {
 
   // Returns what is expected for workers and for files that are read ahead.
   int64_t usual_bytes() {
-    std::call_once(looked, [&] {
-      look = look_at_pictures(filler.source(), row_specs(filler.worker_augment(), options).front(),
-                              filler.decode(), *pictures_memory);
+    const std::vector<AugmentSpec> specs = row_specs(filler.worker_augment(), options);
+    const AugmentSpec& spec = *std::ranges::max_element(specs, {}, [](const AugmentSpec& each) {
+      return int64_t{each.output.width} * each.output.height;
     });
-    int64_t usual = 0;
-    for (const AugmentSpec& spec : row_specs(filler.worker_augment(), options)) {
-      const Source& source = filler.source();
-      usual = std::max(usual, worker_usual_bytes(source, spec, filler.decode(), look));
-    }
+    const Source& source = filler.source();
+    std::call_once(
+        looked, [&] { look = look_at_pictures(source, spec, filler.decode(), *pictures_memory); });
+    const int64_t usual = worker_usual_bytes(source, spec, filler.decode(), look);
     const int64_t threads = filling_threads();
     const int64_t beyond = std::max(usual - memory.own, int64_t{0});
     int64_t bytes = threads * (kUsualThreadBytes + std::min(usual, memory.own)) +

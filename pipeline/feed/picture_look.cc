@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "pipeline/random/permutation.h"
-#include "staging/stage_stats.h"
 
 namespace stoker {
 namespace {
 
-constexpr int64_t kMostSeen = 256;          // headers
-constexpr size_t kMostMade = 4;             // rows
-constexpr int64_t kEpochsDrawn = 16;        // of which that is made that shows the most
-constexpr uint64_t kLookSeed = 0x6c6f6f6b;  // any
-constexpr int64_t kLookNs = 200'000'000;    // after which nothing more is begun, on slow disks
+constexpr int64_t kMostSeen = 256;           // headers
+constexpr int64_t kMostFetched = 16;         // files that are not in memory
+constexpr size_t kMostMade = 4;              // rows
+constexpr int64_t kEnoughMade = 16'000'000;  // pixels of them, after which no other is begun
+constexpr int64_t kEpochsDrawn = 16;         // of which that is made that shows the most
+constexpr uint64_t kLookSeed = 0x6c6f6f6b;   // any
 
 struct SeenPicture {
   SampleId id = 0;
@@ -44,16 +44,16 @@ class LookedAtRows {
     const Permutation order(source_.size(), {kLookSeed, kLookSeed | 1});
     const int64_t most = std::min(kMostSeen, source_.size());
     std::vector<SeenPicture> seen;
-    int64_t cached = 0;
-    for (int64_t i = 0; i < most && !is_late(); ++i) {
+    int64_t fetched = 0;
+    for (int64_t i = 0; i < most && fetched < kMostFetched; ++i) {
       const SampleId id = order.at(i);
       bool is_here = false;
       ImageInfo info;
       if (!read(id, is_here) || !decoder_.info(bytes_, info).ok()) continue;
       seen.push_back({id, info.size, std::ssize(bytes_)});
-      cached += is_here;
+      fetched += !is_here;
     }
-    is_cached = 2 * cached >= std::ssize(seen);
+    is_cached = 2 * fetched <= std::ssize(seen);
     return seen;
   }
 
@@ -62,7 +62,6 @@ class LookedAtRows {
     const auto file = static_cast<int64_t>(file_.capacity());
     return std::max(augmenter_.scratch_bytes() + file - lease.used(), int64_t{0});
   }
-  bool is_late() const { return steady_now_ns() > end_ns_; }
 
   void make(const SeenPicture& picture) {
     bool is_here = false;
@@ -97,7 +96,6 @@ class LookedAtRows {
     return largest;
   }
 
-  const int64_t end_ns_ = steady_now_ns() + kLookNs;
   const Source& source_;
   const AugmentSpec& augment_;
   ImageDecoder decoder_;
@@ -125,8 +123,10 @@ std::optional<PictureLook> look_at_pictures(const Source& source, const AugmentS
     if (seen.empty()) return {};
     std::ranges::sort(seen, std::greater{}, &SeenPicture::weight);
     look.file_bytes = std::ranges::max(seen, {}, &SeenPicture::file_bytes).file_bytes;
-    for (size_t i = 0; i < std::min(seen.size(), kMostMade) && !rows.is_late(); ++i) {
+    int64_t made = 0;
+    for (size_t i = 0; i < std::min(seen.size(), kMostMade) && made < kEnoughMade; ++i) {
       rows.make(seen[i]);
+      made += int64_t{seen[i].size.width} * seen[i].size.height;
     }
     look.row_bytes = lease.taken() + rows.uncharged_bytes(lease);
   } catch (const OverBudget& over) {

@@ -2,9 +2,9 @@
 // memory of a row depends on the format, on the size of the picture, on the length of its file and
 // on the recipe, and no formula knows all of that as well as the code that allocates it.
 //
-// It looks at the headers of samples that are spread over the data set, for some milliseconds, and
-// makes rows of the largest. A store is asked for nothing, nor is a data set that is code of users.
-// Threads: any.
+// It looks at the headers of samples that are spread over the data set, and makes rows of the
+// largest; of files that are not in memory it reads a few. A store is asked for nothing, nor is a
+// data set that is code of users. Threads: any.
 #pragma once
 
 #include <cstdint>

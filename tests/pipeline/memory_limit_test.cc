@@ -13,6 +13,7 @@
 #include "pipeline/files/invalid_field.h"
 #include "pipeline/source/annotated_source.h"
 #include "pipeline/source/concat_source.h"
+#include "pipeline/source/forwarding_source.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/decode/jpeg_maker.h"
@@ -295,6 +296,33 @@ TEST(PictureLook, CountsWhatTheLargestPictureTakes) {
   EXPECT_GT(look_at_pictures(source, augment, {}, little)->row_bytes, 2 * kMebibyte);
   MemoryLease all(&little, 0);
   EXPECT_TRUE(all.wait_for(2 * kMebibyte));
+}
+
+// The samples are files, so that they may be read before the run.
+class StampedSource final : public ForwardingSource {
+ public:
+  using ForwardingSource::ForwardingSource;
+  FileStamp stamp(SampleId) const override { return {.bytes = 1, .modified_ns = 1}; }
+};
+
+TEST(PictureLook, ReadsFewFilesThatAreNotInMemory) {
+  const FakeSource files({jpeg_file(60, 50, 1)}, 1000, 2);
+  MemoryBudget memory(64 * kMebibyte);
+  const auto look = look_at_pictures(StampedSource(files), crop_spec(), {}, memory);
+  ASSERT_TRUE(look);
+  EXPECT_FALSE(look->is_cached);
+  EXPECT_EQ(files.reads(), 16 + 4);  // headers, rows
+}
+
+// An operation that throws makes a bad sample in a feed, and no error here.
+TEST(PictureLook, LeavesOutWhatFails) {
+  FakeSource source({jpeg_file(60, 50, 1)}, 3, 1);
+  for (SampleId id = 0; id < source.size(); ++id) source.cache(id);
+  AugmentSpec augment = crop_spec();
+  augment.add(
+      {"fails", [](MutableImageView, const RandomKey&) { throw std::runtime_error("no"); }});
+  MemoryBudget memory(64 * kMebibyte);
+  EXPECT_TRUE(look_at_pictures(source, augment, {}, memory));
 }
 
 TEST(MemoryPlan, IsExpectedAsCountedByHand) {
