@@ -100,14 +100,17 @@ void print_replicas(const TrainResult& result) {
   }
 }
 
-// `before`: the program's own memory.
+// `before`: the memory of the program and of the opened data.
 void print_memory(const TrainResult& result, int64_t before) {
   const int64_t peak = peak_resident_bytes();
   if (before < 0 || peak < before) return;
   constexpr double kMiB = 1 << 20;
-  const auto more = static_cast<double>(peak - before) / kMiB;
-  const auto expected = static_cast<double>(result.expected_bytes) / kMiB;
-  fmt::print("{:<12} {:.0f} MiB at the peak, {:.0f} MiB were expected\n", "memory", more, expected);
+  fmt::print(
+      "{:<12} {:.0f} MiB at the peak, {:.0f} MiB were expected; the program and its data have "
+      "{:.0f} "
+      "MiB besides\n",
+      "memory", static_cast<double>(peak - before) / kMiB,
+      static_cast<double>(result.expected_bytes) / kMiB, static_cast<double>(before) / kMiB);
 }
 
 void print_summary(const TrainResult& result, const TrainOptions& options, const Source& source,
@@ -151,13 +154,13 @@ void print_summary(const TrainResult& result, const TrainOptions& options, const
 int train(const TrainArguments& arguments, TrainOptions options, const Launch& launch,
           ProcessGroup* processes, int argc, char** argv) {
   const bool first = launch.rank == 0;
-  const int64_t before = resident_bytes();
   options.processes = processes;
   if (first) refuse_to_mix_runs(options);
   const ChosenSamples train_data = arguments.open_train_samples();
   const ChosenSamples eval_data = open_eval(arguments, first);
   arguments.set_samples(train_data, options);
   if (first) refuse_other_samples(options, arguments.samples);
+  const int64_t before = resident_bytes();
   // Fails for a port that is taken before anything else is made.
   TrainDisplay display({.watch = arguments.watch,
                         .verbose = arguments.verbose,

@@ -68,6 +68,7 @@ struct TrainSetup {
   int64_t total_feed_steps = 0;     // of the recipe; length of the schedule
   int64_t end_step = 0;             // of this run
   int64_t state_copy_bytes = 0;     // while a checkpoint is written or read
+  int64_t unused_bytes = 0;         // of engines: planned for an average that the recipe has not
   int64_t planned_bytes = 0;        // of this process, without whole frames (MemoryPlan)
   int64_t expected_bytes = 0;       // of this process, as MemoryPlan::expected_bytes
   int64_t expected_host_bytes = 0;  // of that: not on devices of their own memory
