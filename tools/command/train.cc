@@ -107,8 +107,7 @@ void print_memory(const TrainResult& result, int64_t before) {
   constexpr double kMiB = 1 << 20;
   fmt::print(
       "{:<12} {:.0f} MiB at the peak, {:.0f} MiB were expected; the program and its data have "
-      "{:.0f} "
-      "MiB besides\n",
+      "{:.0f} MiB besides\n",
       "memory", static_cast<double>(peak - before) / kMiB,
       static_cast<double>(result.expected_bytes) / kMiB, static_cast<double>(before) / kMiB);
 }

@@ -10,8 +10,10 @@ namespace stoker {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(20);
-// At most this many spans are kept; they take 150 MB.
+// At most this many spans are kept; they take 150 MB. The phases divide a little less, because one
+// is not ended before somebody looks.
 constexpr size_t kMaxSpans = size_t{2} << 20;
+constexpr double kDividedSpans = 0.9 * static_cast<double>(kMaxSpans);
 // The warm-up takes this share of the time in addition to the phases.
 constexpr double kWarmUpShare = 0.1;
 // A measured phase has at least this many steps ...
@@ -68,6 +70,7 @@ ProfiledRun ProfileSession::finish() {
 void ProfileSession::gather() {
   const size_t before = run_.spans.size();
   tracer_.drain(run_.spans);
+  gathered_ += run_.spans.size() - before;
   if (run_.spans.size() > kMaxSpans) {
     run_.dropped += static_cast<int64_t>(run_.spans.size() - kMaxSpans);
     run_.spans.resize(kMaxSpans);
@@ -90,7 +93,7 @@ void ProfileSession::open(Phase phase, int workers) {
   energy_at_open_ = read_energy();
   run_.windows.push_back({phase, at_open_.time_ns, at_open_.time_ns, workers, {}, {}});
   steps_at_open_ = steps_;
-  spans_at_open_ = run_.spans.size();
+  gathered_at_open_ = gathered_;
 }
 
 void ProfileSession::close() {
@@ -109,9 +112,9 @@ bool ProfileSession::due(double share) const {
   const PhaseWindow& window = run_.windows.back();
   const double passed = static_cast<double>(steady_now_ns() - window.begin_ns) * 1e-9;
   const double seconds = share * options_.seconds;
-  const double spans = share / (1 + kWarmUpShare) * static_cast<double>(kMaxSpans);
+  const double spans = share / (1 + kWarmUpShare) * kDividedSpans;
   const bool is_long =
-      passed >= seconds || static_cast<double>(run_.spans.size() - spans_at_open_) >= spans;
+      passed >= seconds || static_cast<double>(gathered_ - gathered_at_open_) >= spans;
   const int64_t steps = steps_ - steps_at_open_;
   if (window.phase == Phase::warm_up) return steps >= options_.warm_up_steps && is_long;
   if (window.phase == Phase::settling) return is_long;

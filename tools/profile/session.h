@@ -65,7 +65,8 @@ class ProfileSession {
   int64_t energy_read_ns_ = 0;
   int64_t steps_ = 0;  // steps of device 0
   int64_t steps_at_open_ = 0;
-  size_t spans_at_open_ = 0;
+  size_t gathered_ = 0;  // spans, with those that were not kept
+  size_t gathered_at_open_ = 0;
   std::optional<GpuSampler> gpus_;  // from start() to finish()
   std::optional<EnergyMeter> energy_;
   std::jthread thread_;
