@@ -24,8 +24,11 @@ double doubt_of(const ProfileMeasurements& profile, const Verdict& verdict) {
   constexpr double kLeast = 0.08;   // of a run that says nothing against the model
   constexpr double kUneven = 0.15;  // if too few steps were measured to see how even they are
   const double spread = profile.measured.spread < 0 ? kUneven : profile.measured.spread;
-  return std::hypot(std::hypot(kLeast, spread),
-                    std::hypot(verdict.model_error, verdict.experiment_error));
+  double squares = kLeast * kLeast + spread * spread;
+  for (const double error : {verdict.model_error, verdict.experiment_error}) {
+    squares += error * error;
+  }
+  return std::sqrt(squares);
 }
 
 // A prediction is no less certain than the bound that it has reached.
