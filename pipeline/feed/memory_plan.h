@@ -19,7 +19,8 @@ int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
 // photograph of half a megapixel.
 int64_t worker_usual_bytes(const Source& source, const AugmentSpec& augment,
                            const DecodeOptions& decode, const std::optional<PictureLook>& look);
-// Measured: code and tables of libraries; the stack and the allocator's share of each worker.
+// Measured (bench/results/memory_expected.md): code and tables of libraries; the stack and the
+// allocator's share of each worker.
 inline constexpr int64_t kUsualCodeBytes = int64_t{9} << 18, kUsualThreadBytes = int64_t{80} << 10;
 // An allowance for the threads and connections of a store.
 inline constexpr int64_t kUsualClientBytes = int64_t{6} << 20;

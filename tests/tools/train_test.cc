@@ -39,7 +39,8 @@ class TrainCommand : public TrainRuns {
 TEST_F(TrainCommand, LeavesResultsThatEvalReads) {
   const ProgramResult result = run_program(command("a", 2));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  for (const char* word : {"top-1", "images/s ±", "feed wait", "checkpoint", "step_00000020"}) {
+  for (const char* word : {"top-1", "images/s ±", "feed wait", "checkpoint", "step_00000020",
+                           "MiB were expected; the program and its data have"}) {
     EXPECT_THAT(result.out, HasSubstr(word));
   }
   EXPECT_EQ(count_metrics(run_folder("a"), "epoch"), 2);

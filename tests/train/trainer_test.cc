@@ -82,6 +82,18 @@ TEST(Trainer, OneCoreGivesOneThreadAndOneWorker) {
   EXPECT_EQ(options.feed.workers, 1);
 }
 
+// Memory for an average of parameters and statistics is planned in any case. A checkpoint has a
+// copy of it, too.
+TEST(Trainer, ExpectsAnAverageOnlyOfARecipeThatHasOne) {
+  TrainOptions options = small_options();
+  const int64_t without = run_once(options, fake_engines()).result.expected_bytes;
+  options.recipe.average.kind = AverageKind::ema;
+  const int64_t with = run_once(options, fake_engines()).result.expected_bytes;
+  const ModelInfo model{options.recipe, 5, {}};
+  const int64_t parameters = total_count(parameter_table(model.net()));
+  EXPECT_GE(with - without, 2 * static_cast<int64_t>(sizeof(float)) * parameters);
+}
+
 TEST(Trainer, SeedsGiveOtherBits) {
   TrainOptions options = small_options();
   const uint64_t first = run_once(options, fake_engines()).hash;
