@@ -371,8 +371,8 @@ void TrainSetup::make_plan() {
   const auto host_part = [&](const MemoryPlan& feed) {
     return feed.expected_bytes - (on_host ? 0 : feed.slot_bytes);
   };
-  // An evaluation ends before a checkpoint is written.
   rest -= unused_bytes;
+  // An evaluation ends before a checkpoint is written.
   expected_bytes = loader->memory_plan().expected_bytes +
                    std::max(eval_feed.expected_bytes, state_copy_bytes) + rest;
   expected_host_bytes = host_part(loader->memory_plan()) +

@@ -149,7 +149,8 @@ void add(const FaultScenario& scenario, const Result& result, Tally& tally) {
   const double error = error_of(result);
   tally.errors.push_back(std::isnan(error) ? INFINITY : std::abs(error));
   tally.ranges += result.high > 0;
-  tally.inside += result.low <= result.achieved && result.achieved <= result.high;
+  tally.inside +=
+      result.high > 0 && result.low <= result.achieved && result.achieved <= result.high;
 }
 
 void print(const char* name, const Tally& tally) {
