@@ -102,9 +102,39 @@ TEST_F(BenchCli, OptionsComeFromASectionOfItsOwn) {
   EXPECT_EQ(json["settings"]["replicas"], 2);
 }
 
+TEST_F(BenchCli, GuardComparesWithTheSameProcessor) {
+  const std::vector<std::string> guard = {"bench", "guard", "--repeats", "5", "--passes", "1"};
+  const auto run_with = [&](const std::string& option, const std::string& folder) {
+    std::vector<std::string> words = guard;
+    words.insert(words.end(), {option, path(folder)});
+    return run_stoker(words);
+  };
+  const ProgramResult first = run_with("--out", "kept");
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  Json kept = read_json("kept/guard.json");
+  Json& figures = kept["figures"];
+  EXPECT_GE(figures.size(), 9u);
+  figures.erase(figures.begin() + 2, figures.end());
+  for (Json& value : figures[0]["values"]) value = 0.01 * value.get<double>();
+  for (Json& value : figures[1]["values"]) value = 100 * value.get<double>();
+  folder_.write("kept/guard.json", kept.dump());
+  const ProgramResult second = run_with("--baseline", "kept");
+  const bool is_quiet = second.err.find("was not quiet") == std::string::npos;
+  EXPECT_EQ(second.exit_code, is_quiet ? 1 : 3) << second.err << second.out;
+  EXPECT_THAT(second.out, HasSubstr("WORSE"));
+  EXPECT_THAT(second.out, HasSubstr("better"));
+
+  kept["settings"]["processor"] = "NoVendor 1.2";
+  folder_.write("kept/guard.json", kept.dump());
+  const ProgramResult other = run_with("--baseline", "kept");
+  EXPECT_EQ(other.exit_code, 2) << other.out;
+  EXPECT_THAT(other.err, HasSubstr("no result of this processor"));
+  EXPECT_THAT(other.err, HasSubstr("NoVendor 1.2"));
+}
+
 TEST_F(BenchCli, EveryBenchHasHelpWithExamples) {
   for (const std::string name : {"feed", "emulate", "scaling", "links", "depth", "layout", "slice",
-                                 "predict", "convergence", "compare"}) {
+                                 "predict", "convergence", "guard", "compare"}) {
     const ProgramResult help = run_stoker({"bench", name, "--help"});
     EXPECT_EQ(help.exit_code, 0) << name << help.err;
     EXPECT_THAT(help.out, HasSubstr("Examples:\n  stoker bench " + name));

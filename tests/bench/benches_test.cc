@@ -9,6 +9,7 @@
 #include "bench/suite/emulate_bench.h"
 #include "bench/suite/feed_bench.h"
 #include "bench/suite/feed_parts.h"
+#include "bench/suite/guard_bench.h"
 #include "bench/suite/layout_bench.h"
 #include "bench/suite/links_bench.h"
 #include "bench/suite/predict_bench.h"
@@ -205,6 +206,10 @@ TEST_F(Benches, Layout) {
   expect_valid(report, 3);
   EXPECT_EQ(report.figures.size(), 18u);
   EXPECT_TRUE(report.results.contains("bf16 NHWC, 3 channels"));
+}
+
+TEST_F(Benches, GuardRefusesOtherPictures) {
+  EXPECT_THROW(bench_guard(*source_, {.repeats = 1, .passes = 1}), std::invalid_argument);
 }
 
 TEST_F(Benches, Slice) {

@@ -90,7 +90,7 @@ COMMANDS = {
 }
 # Commands that take no address; `receipt` opens what a run's config.json names.
 WITHOUT = {"export", "augment", "top", "bench", "info", "make-shapes", "receipt", "rewind",
-           *("bench " + name for name in ("links", "depth", "layout", "slice", "predict", "compare"))}
+           *("bench " + name for name in ("links", "depth", "layout", "slice", "predict", "guard", "compare"))}
 # More words for one of them, or another one for an option.
 MORE = {
     "train, everything": ["train", "--data", "ADDRESS", "--eval-data", "ADDRESS", *TRAIN, "--cache", "OUT/kept", "--cache-size", "10M",

@@ -27,6 +27,8 @@ constexpr std::array kBenches = {
             run_bench_predict},
     Command{"convergence", "compares serial and parallel training over several seeds",
             run_bench_convergence},
+    Command{"guard", "finds what has become slower than a stored result of the same processor",
+            run_bench_guard},
     Command{"compare", "says whether one result is better or worse than another, beyond noise",
             run_bench_compare},
 };

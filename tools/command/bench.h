@@ -17,6 +17,7 @@ int run_bench_layout(int argc, char** argv);
 int run_bench_slice(int argc, char** argv);
 int run_bench_predict(int argc, char** argv);
 int run_bench_convergence(int argc, char** argv);
+int run_bench_guard(int argc, char** argv);
 int run_bench_compare(int argc, char** argv);
 
 }  // namespace stoker

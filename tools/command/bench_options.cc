@@ -51,11 +51,11 @@ void BenchOutput::begin(const std::string& command, int argc, char** argv) {
   load_at_begin_ = read_machine_load({});
 }
 
-int BenchOutput::finish(Report report) const {
+int BenchOutput::finish(Report report) {
+  machine_["neighbours"] = describe_neighbours(read_machine_load({}) - load_at_begin_,
+                                               machine_.value("cores_usable", 0));
   report.command = command_;
   report.machine = machine_;
-  report.machine["neighbours"] = describe_neighbours(read_machine_load({}) - load_at_begin_,
-                                                     machine_.value("cores_usable", 0));
   const std::string json = to_json(report).dump(1) + "\n";
   fmt::print("{}", json_ ? json : to_markdown(report, machine_line(report.machine)));
   if (out_.empty()) return kExitOk;

@@ -31,7 +31,8 @@ class BenchOutput {
   // Records the command and the machine. Call it before the first measurement.
   void begin(const std::string& command, int argc, char** argv);
   // Prints the report; with --out, writes OUT/NAME.json and NAME.md. Returns kExitOk.
-  int finish(Report report) const;
+  int finish(Report report);
+  // After finish() also how busy it was meanwhile (describe_neighbours).
   const nlohmann::ordered_json& machine() const { return machine_; }
 
  private:

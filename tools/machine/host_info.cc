@@ -53,11 +53,20 @@ std::vector<std::string> cpu_features() {
   return found;
 }
 
+// Hypervisors give several generations the same model name.
+std::string processor_kind(const std::string& name) {
+  const std::string family = field("/proc/cpuinfo", "cpu family");
+  const std::string model = field("/proc/cpuinfo", "model");
+  if (family.empty() || model.empty()) return name;
+  return field("/proc/cpuinfo", "vendor_id") + " " + family + "." + model;
+}
+
 }  // namespace
 
 HostInfo read_host_info() {
   HostInfo info;
   info.cpu = field("/proc/cpuinfo", "model name");
+  info.processor = processor_kind(info.cpu);
   info.cpu_features = cpu_features();
   info.cores_machine = machine_cores();
   info.cores_usable = usable_cores();

@@ -13,6 +13,7 @@ namespace stoker {
 
 struct HostInfo {
   std::string cpu;                        // model name; "" if unknown
+  std::string processor;                  // the kind: "AuthenticAMD 26.2"; cpu if that is unknown
   std::vector<std::string> cpu_features;  // those that stoker or its libraries use
   int cores_machine = 0;                  // online
   int cores_usable = 0;                   // what affinity and the control group's quota leave
