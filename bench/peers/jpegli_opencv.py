@@ -8,7 +8,7 @@ from peer import versions
 
 class Participant(opencv.Participant):
     def version(self):
-        return f"{versions('ajpegli')} (jpegli {ajpegli.jpegli_commit()[:12]}), {super().version()}"
+        return f"{versions('ajpegli')} (jpegli@{ajpegli.jpegli_commit()[:12]}), {super().version()}"
 
     def decode(self, data):
         return ajpegli.decode(data)
