@@ -13,6 +13,7 @@ class Participant(Peer):
     def __init__(self, plan, threads):
         super().__init__(plan, threads)
         self.data = plan.read_files()
+        self.jpeg = spdl.io.demux_config(format="jpeg_pipe")  # FFmpeg does not look for the format
 
     def version(self):
         return versions("spdl-core", "spdl-io")
@@ -26,7 +27,7 @@ class Participant(Peer):
         if draw.flip:
             filters.append("hflip")
         filters.append("format=pix_fmts=rgb24")
-        packets = spdl.io.demux_image(self.data[image])
+        packets = spdl.io.demux_image(self.data[image], demux_config=self.jpeg)
         return spdl.io.decode_packets(packets, filter_desc=",".join(filters))
 
     def _convert(self, frames):

@@ -111,10 +111,13 @@ class V2(TorchPeer):
     def version(self):
         return versions("torch", "torchvision")
 
+    def decode(self, data):
+        return decode_jpeg(data, ImageReadMode.RGB)
+
     def make_row(self, image, draw):
         from torchvision.transforms.v2 import functional as v2  # older versions have none
 
-        row = decode_jpeg(self.data[image], ImageReadMode.RGB)
+        row = self.decode(self.data[image])
         size = [self.plan.height, self.plan.width]
         if self.plan.mode == "train":
             row = v2.resized_crop(row, draw.y, draw.x, draw.height, draw.width, size, antialias=True)
