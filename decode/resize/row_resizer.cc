@@ -37,6 +37,8 @@ bool is_sane(const CropSpec& spec) {
 Box RowResizer::begin(const CropSpec& spec, MutableImageView out) {
   order_ = pass_order(policy_, spec);
   build_resample_tables(spec, across_, down_);
+  resize_split_weights(true, across_);
+  if (!is_vertical_first()) resize_split_weights(false, down_);
   out_ = out;
   received_ = emitted_ = summed_ = 0;
   const int source_width = across_.source_end - across_.source_begin;
