@@ -1,3 +1,6 @@
+// For byte_table_inl.h and planes_inl.h.
+#define HWY_WANT_AVX3_DL
+
 #include "decode/pixel/colour.h"
 
 #include <cstddef>
@@ -6,9 +9,8 @@
 
 // See decode/resize/resize_kernels.cc: scalable vectors are left out.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
-#ifndef HWY_TARGET_INCLUDE
+#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/pixel/colour.cc"
-#endif
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
@@ -21,27 +23,67 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using LumaTag = hn::CappedTag<int32_t, 16>;
+#if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX3_DL
 
-// Returns convert("L") of the pixels from `i` on: ITU-R 601 in 16 fractional bits.
-HWY_INLINE hn::Vec<LumaTag> luma(const PixelPlanes& planes, size_t i) {
-  const LumaTag d;
-  const hn::Rebind<uint8_t, LumaTag> d8;
-  const auto weighted = [&](const uint8_t* plane, int32_t weight) {
-    return hn::Mul(hn::PromoteTo(d, hn::Load(d8, plane + i)), hn::Set(d, weight));
+// The weights of ITU-R 601 in 16 fractional bits are 19595, 38470 and 7471. A lane has red, green,
+// blue and green again, of which each has half of its weight; so each weight is two signed bytes.
+constexpr int lane_of(int red, int green, int blue) {
+  const auto byte = [](int value, int place) {
+    return static_cast<uint32_t>(value & 255) << (8 * place);
   };
-  const auto red_green = hn::Add(weighted(planes.red, 19595), weighted(planes.green, 38470));
-  const auto rounding = hn::Set(d, 0x8000);
-  return hn::ShiftRight<16>(hn::Add(red_green, hn::Add(weighted(planes.blue, 7471), rounding)));
+  return static_cast<int>(byte(red, 0) | byte(green, 1) | byte(blue, 2) | byte(green, 3));
+}
+constexpr int kUpperWeights = lane_of(77, 75, 29), kLowerWeights = lane_of(-117, 35, 47);
+
+HWY_INLINE void add_products(__m512i samples, __m512i weights, __m512i& sum) {
+  // Not every compiler knows that the set has this instruction.
+  asm("vpdpbusd %[weights], %[samples], %[sum]"
+      : [sum] "+v"(sum)
+      : [samples] "v"(samples), [weights] "v"(weights));
 }
 
+HWY_INLINE __m512i luma_of(__m512i samples) {
+  __m512i upper = _mm512_setzero_si512(), lower = _mm512_set1_epi32(0x8000);
+  add_products(samples, _mm512_set1_epi32(kUpperWeights), upper);
+  add_products(samples, _mm512_set1_epi32(kLowerWeights), lower);
+  return _mm512_srli_epi32(_mm512_add_epi32(_mm512_slli_epi32(upper, 8), lower), 16);
+}
+
+// Sets convert("L") of the pixels.
+HWY_INLINE void make_grey(const PixelPlanes& planes, size_t count, uint8_t* grey) {
+  for (size_t i = 0; i < count; i += 64) {
+    const __m512i r = _mm512_load_si512(planes.red + i), g = _mm512_load_si512(planes.green + i);
+    const __m512i b = _mm512_load_si512(planes.blue + i);
+    const __m512i rg0 = _mm512_unpacklo_epi8(r, g), rg1 = _mm512_unpackhi_epi8(r, g);
+    const __m512i bg0 = _mm512_unpacklo_epi8(b, g), bg1 = _mm512_unpackhi_epi8(b, g);
+    const __m512i first = _mm512_packus_epi32(luma_of(_mm512_unpacklo_epi16(rg0, bg0)),
+                                              luma_of(_mm512_unpackhi_epi16(rg0, bg0)));
+    const __m512i second = _mm512_packus_epi32(luma_of(_mm512_unpacklo_epi16(rg1, bg1)),
+                                               luma_of(_mm512_unpackhi_epi16(rg1, bg1)));
+    _mm512_store_si512(grey + i, _mm512_packus_epi16(first, second));
+  }
+}
+
+#else
+
+using LumaTag = hn::CappedTag<int32_t, 16>;
+
+// Sets convert("L") of the pixels: ITU-R 601 in 16 fractional bits.
 HWY_INLINE void make_grey(const PixelPlanes& planes, size_t count, uint8_t* grey) {
   const LumaTag d;
   const hn::Rebind<uint8_t, LumaTag> d8;
+  const auto rounding = hn::Set(d, 0x8000);
   for (size_t i = 0; i < count; i += hn::Lanes(d)) {
-    hn::Store(hn::DemoteTo(d8, luma(planes, i)), d8, grey + i);
+    const auto weighted = [&](const uint8_t* plane, int32_t weight) {
+      return hn::Mul(hn::PromoteTo(d, hn::Load(d8, plane + i)), hn::Set(d, weight));
+    };
+    const auto red_green = hn::Add(weighted(planes.red, 19595), weighted(planes.green, 38470));
+    const auto sum = hn::Add(red_green, hn::Add(weighted(planes.blue, 7471), rounding));
+    hn::Store(hn::DemoteTo(d8, hn::ShiftRight<16>(sum)), d8, grey + i);
   }
 }
+
+#endif
 
 void grey_run(uint8_t* bytes, size_t byte_count) {
   alignas(64) uint8_t grey[PixelPlanes::kPixels];
@@ -59,24 +101,25 @@ void permute_run(uint8_t* bytes, size_t byte_count, const std::array<int, 3>& fr
 }
 
 void saturate_run(uint8_t* bytes, size_t byte_count, float factor) {
+  const Blend blend(factor);
   alignas(64) uint8_t grey[PixelPlanes::kPixels];
   for_each_piece(bytes, byte_count, [&](uint8_t* pixels, size_t count, PixelPlanes& planes) {
     make_grey(planes, count, grey);
     for (uint8_t* plane : {planes.red, planes.green, planes.blue}) {
-      blend_bytes(grey, plane, factor, count, plane);
+      blend.run(grey, plane, count, plane);
     }
     join_pixels(planes.red, planes.green, planes.blue, count, pixels);
   });
 }
 
 int64_t luma_sum(const uint8_t* bytes, size_t byte_count) {
-  const LumaTag d;
+  alignas(64) uint8_t grey[PixelPlanes::kPixels];
   int64_t total = 0;
   for_each_piece(bytes, byte_count, [&](const uint8_t*, size_t count, const PixelPlanes& planes) {
-    // The zeros behind the last pixel have no luma.
-    auto sum = hn::Zero(d);
-    for (size_t i = 0; i < count; i += hn::Lanes(d)) sum = hn::Add(sum, luma(planes, i));
-    total += hn::GetLane(hn::SumOfLanes(d, sum));
+    make_grey(planes, count, grey);
+    uint32_t sum = 0;
+    for (size_t i = 0; i < count; ++i) sum += grey[i];
+    total += sum;
   });
   return total;
 }

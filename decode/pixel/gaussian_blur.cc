@@ -3,6 +3,11 @@
 // half a kernel is wide, so here two passes of one dimension come first. Their sums differ from
 // torch's by rounding errors, which have a bound. Where a sum is nearer than that to the middle
 // between two bytes, which is one in hundreds, torch's sum is made as torch makes it.
+
+// The bytes of windows are gathered with AVX-512 VBMI; Highway calls the set of instructions that
+// contains it AVX3_DL and leaves it out unless it is asked for.
+#define HWY_WANT_AVX3_DL
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -15,9 +20,8 @@
 
 // See decode/resize/resize_kernels.cc: scalable vectors are left out.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
-#ifndef HWY_TARGET_INCLUDE
+#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/pixel/gaussian_blur.cc"
-#endif
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
@@ -30,8 +34,16 @@ namespace {
 // most.
 constexpr size_t kGaussianStep = 64;
 
-// The windows of torch's sums that are made at once.
-constexpr int kWindows = 16;
+// The windows of torch's sums that are made at once: two groups, as each sum waits for its last
+// addition.
+constexpr int kWindowGroup = 16;
+constexpr int kWindows = 2 * kWindowGroup;
+
+// The taps of a window's row that are gathered before they are added.
+constexpr int kTaps = 32;
+
+// The bytes of a group of windows for one tap, then those for the next one.
+using TapBytes = uint8_t[kTaps][kWindowGroup];
 
 // A byte of the output whose sum is near the middle between two bytes.
 struct NearTie {
@@ -54,10 +66,17 @@ struct SumMargin {
   float least, growth;
 };
 
-// The rows of the horizontal pass that a row of the output is made from.
+// Two rows of the output, which are made together, as they are made from nearly the same rows of
+// the horizontal pass. Output 0 is the sum of rows 0 to `taps` - 2 with weights[1] on, output 1
+// that of all rows with weights[0] on.
 struct DownRows {
   const float* ring;
-  const int32_t* offsets;  // of the rows from `half` above to `half` below, in the ring
+  const int32_t* offsets;  // of the rows in the ring
+  const float* weights;    // of the pass, with a zero at either end
+  int taps;                // rows: one more than the pass has weights
+  uint8_t* out[2];
+  int32_t* near[2];  // places of sums that are near the middle between two bytes
+  int found[2];      // how many there are
 };
 
 }  // namespace
@@ -71,34 +90,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using GaussianTag = hn::CappedTag<float, 16>;
-
-// Makes the weighted sums of four vectors from `i` on and calls out(place, sum) for each. tap(t) is
-// where the values begin that are `t` away from the middle, -half <= t <= half.
-template <class Tap, class Out>
-HWY_INLINE void sum_taps(const HalfKernel& kernel, size_t i, const Tap& tap, const Out& out) {
-  const GaussianTag d;
-  const size_t n = hn::Lanes(d);
-  const float* middle = tap(0) + i;
-  const auto first = hn::Set(d, kernel.weights[0]);
-  auto s0 = hn::Mul(first, hn::LoadU(d, middle)), s1 = hn::Mul(first, hn::LoadU(d, middle + n));
-  auto s2 = hn::Mul(first, hn::LoadU(d, middle + 2 * n));
-  auto s3 = hn::Mul(first, hn::LoadU(d, middle + 3 * n));
-  for (int t = 1; t <= kernel.half; ++t) {
-    const float *a = tap(-t) + i, *b = tap(t) + i;
-    const auto w = hn::Set(d, kernel.weights[t]);
-    const auto both = [&](size_t k) {
-      return hn::Add(hn::LoadU(d, a + k * n), hn::LoadU(d, b + k * n));
-    };
-    s0 = hn::MulAdd(w, both(0), s0);
-    s1 = hn::MulAdd(w, both(1), s1);
-    s2 = hn::MulAdd(w, both(2), s2);
-    s3 = hn::MulAdd(w, both(3), s3);
-  }
-  out(i, s0);
-  out(i + n, s1);
-  out(i + 2 * n, s2);
-  out(i + 3 * n, s3);
-}
+using Sum = hn::Vec<GaussianTag>;
 
 void to_floats(const uint8_t* bytes, size_t count, float* out) {
   const GaussianTag d;
@@ -112,87 +104,236 @@ void to_floats(const uint8_t* bytes, size_t count, float* out) {
   for (; i < count; ++i) out[i] = bytes[i];
 }
 
-// `row` begins `half` pixels before the first output.
+// `row` begins `half` pixels before the first output. Makes four vectors at once.
 void blur_across(const HalfKernel& kernel, const float* row, size_t count, float* out) {
   const GaussianTag d;
-  const auto tap = [&](int t) { return row + 3 * static_cast<ptrdiff_t>(t + kernel.half); };
-  const auto store = [&](size_t i, hn::Vec<GaussianTag> v) { hn::Store(v, d, out + i); };
-  for (size_t i = 0; i < count; i += 4 * hn::Lanes(d)) sum_taps(kernel, i, tap, store);
+  const size_t n = hn::Lanes(d);
+  const float* const middle = row + 3 * static_cast<ptrdiff_t>(kernel.half);
+  const auto first = hn::Set(d, kernel.weights[0]);
+  for (size_t i = 0; i < count; i += 4 * n) {
+    const auto product = [&](size_t k) { return hn::Mul(first, hn::LoadU(d, middle + i + k * n)); };
+    auto s0 = product(0), s1 = product(1), s2 = product(2), s3 = product(3);
+    for (int t = 1; t <= kernel.half; ++t) {
+      const float *a = middle + i - 3 * ptrdiff_t{t}, *b = middle + i + 3 * ptrdiff_t{t};
+      const auto w = hn::Set(d, kernel.weights[t]);
+      const auto both = [&](size_t k) {
+        return hn::Add(hn::LoadU(d, a + k * n), hn::LoadU(d, b + k * n));
+      };
+      s0 = hn::MulAdd(w, both(0), s0);
+      s1 = hn::MulAdd(w, both(1), s1);
+      s2 = hn::MulAdd(w, both(2), s2);
+      s3 = hn::MulAdd(w, both(3), s3);
+    }
+    hn::Store(s0, d, out + i);
+    hn::Store(s1, d, out + i + n);
+    hn::Store(s2, d, out + i + 2 * n);
+    hn::Store(s3, d, out + i + 3 * n);
+  }
 }
 
-// Rounds to the nearest byte. Returns how many sums are within their margin of the middle between
-// two bytes, and sets `near` to their places.
-int blur_down(const HalfKernel& kernel, const DownRows& rows, size_t count, SumMargin margin,
-              uint8_t* out, int32_t* near) {
+// Rounds to the nearest bytes. Returns how far the sums are from these, and from the middle between
+// two bytes so much less as their margins grow by.
+HWY_INLINE Sum round_sum(Sum sum, float growth, uint8_t* out) {
   const GaussianTag d;
   const hn::RebindToUnsigned<GaussianTag> du;
+  const hn::RebindToSigned<GaussianTag> di;
   const hn::Rebind<uint8_t, GaussianTag> d8;
-  const float limit = 0.5f - margin.least;
-  const auto growth = hn::Set(d, margin.growth);
-  // The exponent of a float.
-  const auto power_bits = hn::Set(du, 0x7f800000u);
-  int found = 0;
-  const auto tap = [&](int t) { return rows.ring + rows.offsets[t + kernel.half]; };
-  const auto store = [&](size_t i, hn::Vec<GaussianTag> v) {
-    const auto nearest = hn::NearestInt(v);
-    hn::StoreU(hn::DemoteTo(d8, nearest), d8, out + i);
-    const auto power = hn::BitCast(d, hn::And(hn::BitCast(du, v), power_bits));
-    const auto exact = hn::Abs(hn::Sub(v, hn::ConvertTo(d, nearest)));
-    const auto distance = hn::MulAdd(growth, power, exact);
-    if (hn::AllFalse(d, hn::Ge(distance, hn::Set(d, limit)))) return;
-    alignas(64) float distances[16];
-    hn::Store(distance, d, distances);
-    for (size_t lane = 0; lane < hn::Lanes(d); ++lane) {
-      if (distances[lane] >= limit && i + lane < count) {
-        near[found++] = static_cast<int32_t>(i + lane);
-      }
-    }
-  };
-  for (size_t i = 0; i < count; i += 4 * hn::Lanes(d)) sum_taps(kernel, i, tap, store);
-  return found;
+  // A float of this size has no fraction, so the sum is rounded, and its last bits are the byte.
+  const Sum whole = hn::Set(d, 0x1.8p23f);
+  const Sum shifted = hn::Add(sum, whole);
+  const auto nearest = hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, whole));
+  hn::StoreU(hn::DemoteTo(d8, nearest), d8, out);
+  const auto power_bits = hn::Set(du, 0x7f800000u);  // the exponent of a float
+  const Sum power = hn::BitCast(d, hn::And(hn::BitCast(du, sum), power_bits));
+  const Sum distance = hn::Abs(hn::Sub(sum, hn::Sub(shifted, whole)));
+  return hn::MulAdd(hn::Set(d, growth), power, distance);
 }
 
-// Adds the products of some taps to torch's sums, each fused with the sum so far. `values` has the
-// bytes of all windows for one tap after the other.
-void add_taps(const uint8_t* values, const float* weights, int taps, float* sums) {
+// Four vectors of sums, next to each other.
+struct FourSums {
+  Sum s0, s1, s2, s3;
+};
+
+// Rounds the sums of an output from `i` on. Adds the places of those that are within their margin
+// of the middle between two bytes to its list.
+HWY_INLINE void finish_sums(const FourSums& sums, SumMargin margin, size_t i, size_t count,
+                            int output, DownRows& rows) {
+  const GaussianTag d;
+  const size_t n = hn::Lanes(d);
+  uint8_t* const out = rows.out[output] + i;
+  const Sum d0 = round_sum(sums.s0, margin.growth, out);
+  const Sum d1 = round_sum(sums.s1, margin.growth, out + n);
+  const Sum d2 = round_sum(sums.s2, margin.growth, out + 2 * n);
+  const Sum d3 = round_sum(sums.s3, margin.growth, out + 3 * n);
+  const Sum limit = hn::Set(d, 0.5f - margin.least);
+  if (hn::AllFalse(d, hn::Ge(hn::Max(hn::Max(d0, d1), hn::Max(d2, d3)), limit))) return;
+  const auto bits_of = [&](Sum distance) {
+    uint8_t bytes[8] = {};
+    hn::StoreMaskBits(d, hn::Ge(distance, limit), bytes);
+    return uint64_t{bytes[0]} | uint64_t{bytes[1]} << 8;
+  };
+  uint64_t bits = bits_of(d0) | bits_of(d1) << n | bits_of(d2) << (2 * n) | bits_of(d3) << (3 * n);
+  if (count - i < 4 * n) bits &= (uint64_t{1} << (count - i)) - 1;
+  for (; bits != 0; bits &= bits - 1) {
+    rows.near[output][rows.found[output]++] = static_cast<int32_t>(i) + std::countr_zero(bits);
+  }
+}
+
+void blur_down(SumMargin margin, size_t count, DownRows& rows) {
+  const GaussianTag d;
+  const size_t n = hn::Lanes(d);
+  for (size_t i = 0; i < count; i += 4 * n) {
+    const auto zero = hn::Zero(d);
+    auto a0 = zero, a1 = zero, a2 = zero, a3 = zero, b0 = zero, b1 = zero, b2 = zero, b3 = zero;
+    for (int t = 0; t < rows.taps; ++t) {
+      const float* const row = rows.ring + rows.offsets[t] + i;
+      const auto v0 = hn::Load(d, row), v1 = hn::Load(d, row + n);
+      const auto v2 = hn::Load(d, row + 2 * n), v3 = hn::Load(d, row + 3 * n);
+      const auto a = hn::Set(d, rows.weights[t + 1]), b = hn::Set(d, rows.weights[t]);
+      a0 = hn::MulAdd(a, v0, a0), b0 = hn::MulAdd(b, v0, b0);
+      a1 = hn::MulAdd(a, v1, a1), b1 = hn::MulAdd(b, v1, b1);
+      a2 = hn::MulAdd(a, v2, a2), b2 = hn::MulAdd(b, v2, b2);
+      a3 = hn::MulAdd(a, v3, a3), b3 = hn::MulAdd(b, v3, b3);
+    }
+    finish_sums({a0, a1, a2, a3}, margin, i, count, 0, rows);
+    finish_sums({b0, b1, b2, b3}, margin, i, count, 1, rows);
+  }
+}
+
+// Adds the products of some taps to torch's sums, each fused with the sum so far.
+void add_taps(const TapBytes* values, const float* weights, int taps, float* sums) {
 #if HWY_NATIVE_FMA
   const GaussianTag d;
   const hn::RebindToSigned<GaussianTag> di;
   const hn::Rebind<uint8_t, GaussianTag> d8;
-  for (size_t k = 0; k < kWindows; k += hn::Lanes(d)) {
-    auto sum = hn::Load(d, sums + k);
+  for (size_t k = 0; k < kWindowGroup; k += hn::Lanes(d)) {
+    auto s0 = hn::Load(d, sums + k), s1 = hn::Load(d, sums + kWindowGroup + k);
     for (int i = 0; i < taps; ++i) {
-      const auto bytes = hn::Load(d8, values + k + size_t{kWindows} * static_cast<size_t>(i));
-      const auto value = hn::ConvertTo(d, hn::PromoteTo(di, bytes));
-      sum = hn::MulAdd(value, hn::Set(d, weights[i]), sum);
+      const auto weight = hn::Set(d, weights[i]);
+      const auto value = [&](int group) {
+        return hn::ConvertTo(d, hn::PromoteTo(di, hn::Load(d8, values[group][i] + k)));
+      };
+      s0 = hn::MulAdd(value(0), weight, s0);
+      s1 = hn::MulAdd(value(1), weight, s1);
     }
-    hn::Store(sum, d, sums + k);
+    hn::Store(s0, d, sums + k);
+    hn::Store(s1, d, sums + kWindowGroup + k);
   }
 #else
   for (int i = 0; i < taps; ++i) {
     for (int k = 0; k < kWindows; ++k) {
-      sums[k] = std::fma(static_cast<float>(values[kWindows * i + k]), weights[i], sums[k]);
+      const auto value = static_cast<float>(values[k / kWindowGroup][i][k % kWindowGroup]);
+      sums[k] = std::fma(value, weights[i], sums[k]);
     }
   }
 #endif
 }
 
-// Makes torch's sums for some bytes of the output, all at once: a sum must wait for each addition.
+// A part of the row of a window: bytes of `row` at the places `columns`.
+struct WindowRow {
+  const uint8_t* row;
+  const int32_t* columns;
+};
+
+#if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX3_DL
+
+// Returns every third of 96 bytes.
+HWY_INLINE __m256i third_bytes(const uint8_t* from) {
+  struct Order {
+    constexpr Order() {
+      for (int i = 0; i < 32; ++i) bytes[i] = static_cast<uint8_t>(3 * i);
+    }
+    alignas(64) uint8_t bytes[64] = {};
+  };
+  static constexpr Order kOrder;
+  const __m512i upper =
+      _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 64)));
+  const __m512i order = _mm512_load_si512(kOrder.bytes);
+  return _mm512_castsi512_si256(_mm512_permutex2var_epi8(_mm512_loadu_si512(from), order, upper));
+}
+
+// Exchanges windows and taps: v[k] has 32 bytes of window k, then those of window k + 8.
+HWY_INLINE void store_taps(__m512i* v, TapBytes& values) {
+  // A vector ends with four taps of sixteen windows, whose blocks are in the order 0, 2, 1, 3.
+  struct Order {
+    constexpr Order() {
+      for (int tap = 0; tap < 4; ++tap) {
+        for (int window = 0; window < 16; ++window) {
+          const int block = window / 4, place = block == 1 ? 2 : block == 2 ? 1 : block;
+          bytes[16 * tap + window] = static_cast<uint8_t>(16 * place + window % 4 * 4 + tap);
+        }
+      }
+    }
+    alignas(64) uint8_t bytes[64] = {};
+  };
+  static constexpr Order kOrder;
+  const __m512i order = _mm512_load_si512(kOrder.bytes);
+  __m512i w[8];
+  for (int i = 0; i < 8; i += 4) {
+    const __m512i a = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+    const __m512i b = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+    const __m512i c = _mm512_unpacklo_epi32(v[i + 2], v[i + 3]);
+    const __m512i d = _mm512_unpackhi_epi32(v[i + 2], v[i + 3]);
+    w[i] = _mm512_unpacklo_epi64(a, c);
+    w[i + 1] = _mm512_unpackhi_epi64(a, c);
+    w[i + 2] = _mm512_unpacklo_epi64(b, d);
+    w[i + 3] = _mm512_unpackhi_epi64(b, d);
+  }
+  for (int i = 0; i < 4; ++i) {
+    const __m512i lower = _mm512_shuffle_i32x4(w[i], w[i + 4], 0x88);
+    const __m512i upper = _mm512_shuffle_i32x4(w[i], w[i + 4], 0xdd);
+    _mm512_store_si512(values[4 * i], _mm512_permutexvar_epi8(order, lower));
+    _mm512_store_si512(values[4 * (i + 4)], _mm512_permutexvar_epi8(order, upper));
+  }
+}
+
+// `end`: of the image. Bytes behind the taps may be anything.
+HWY_INLINE void gather_taps(const WindowRow* rows, int taps, const uint8_t* end, TapBytes& values) {
+  const auto bytes_of = [&](const WindowRow& from) {
+    const uint8_t* const first = from.row + from.columns[0];
+    const bool is_inside = from.columns[taps - 1] == from.columns[0] + 3 * (taps - 1);
+    if (is_inside && end - first >= 3 * kTaps) return third_bytes(first);
+    alignas(32) uint8_t bytes[kTaps] = {};
+    for (int i = 0; i < taps; ++i) bytes[i] = from.row[from.columns[i]];
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
+  };
+  __m512i v[8];
+  for (int k = 0; k < 8; ++k) {
+    v[k] = _mm512_inserti64x4(_mm512_castsi256_si512(bytes_of(rows[k])), bytes_of(rows[k + 8]), 1);
+  }
+  store_taps(v, values);
+}
+
+#else
+
+void gather_taps(const WindowRow* rows, int taps, const uint8_t*, TapBytes& values) {
+  for (int k = 0; k < kWindowGroup; ++k) {
+    for (int i = 0; i < taps; ++i) values[i][k] = rows[k].row[rows[k].columns[i]];
+  }
+}
+
+#endif
+
+// Makes torch's sums for some bytes of the output, all at once.
 void sum_windows(const WindowJob& job, const NearTie* ties, float* sums) {
-  constexpr int kTaps = 32;  // that are gathered before they are added
-  alignas(64) uint8_t values[kTaps * kWindows];
+  alignas(64) TapBytes values[2];
   alignas(64) float so_far[kWindows] = {};
+  WindowRow rows[kWindows];
+  const ImageView in = job.in;
+  const uint8_t* const end = in.data + (in.height - 1) * in.stride_bytes + 3 * ptrdiff_t{in.width};
   const float* weights = job.weights;
   for (int j = 0; j < job.kernel_y; ++j) {
+    for (int k = 0; k < kWindows; ++k) {
+      const int y = reflect(ties[k].y + j - job.kernel_y / 2, in.height);
+      rows[k] = {in.data + y * in.stride_bytes + ties[k].byte % 3, job.columns + ties[k].byte / 3};
+    }
     for (int first = 0; first < job.kernel_x; first += kTaps) {
       const int taps = std::min(kTaps, job.kernel_x - first);
-      for (int k = 0; k < kWindows; ++k) {
-        const int y = reflect(ties[k].y + j - job.kernel_y / 2, job.in.height);
-        const uint8_t* row = job.in.data + y * job.in.stride_bytes + ties[k].byte % 3;
-        const int32_t* columns = job.columns + ties[k].byte / 3 + first;
-        for (int i = 0; i < taps; ++i) values[kWindows * i + k] = row[columns[i]];
+      for (int group = 0; group < 2; ++group) {
+        gather_taps(rows + group * kWindowGroup, taps, end, values[group]);
       }
       add_taps(values, weights + first, taps, so_far);
+      for (WindowRow& row : rows) row.columns += taps;
     }
     weights += job.kernel_x;
   }
@@ -274,7 +415,7 @@ class TorchRoundings {
 SumMargin sum_margin(const HalfKernel& across, const HalfKernel& down, const float* weights,
                      int taps) {
   const TorchRoundings torch(weights, taps);
-  const double least = torch.error(0), passes = std::ldexp(across.half + down.half + 10, -24);
+  const double least = torch.error(0), passes = std::ldexp(across.half + 2 * down.half + 11, -24);
   double growth = 0;
   for (int power = 1; power <= TorchRoundings::kMaxPower; ++power) {
     growth = std::max(growth, std::ldexp(torch.error(power) - least, -power));
@@ -295,18 +436,19 @@ class GaussianBlur {
         kernel_y_(kernel_y),
         bytes_(3 * static_cast<size_t>(in.width)) {
     const size_t across = static_cast<size_t>(kernel_x), down = static_cast<size_t>(kernel_y);
-    // Everything is of four bytes but the row of bytes at the end.
+    // Everything is of four bytes but the rows of bytes at the end.
     size_t at = 0;
     const auto place = [&](size_t count) {
       const size_t first = at;
       at += padded_to_steps(count);
       return first;
     };
-    const size_t ring = place(down * padded_to_steps(bytes_)),
+    const size_t ring = place((down + 1) * padded_to_steps(bytes_)),
                  line = place(padded_to_steps(bytes_) + 3 * across);
     const size_t weights_x = place(across), weights_y = place(down);
     const size_t weights = place(across * down), columns = place(in.width + across);
-    const size_t offsets = place(down), near = place(bytes_), row = place(bytes_);
+    const size_t taps = place(down + 2), offsets = place(down + 1);
+    const size_t near = place(2 * bytes_), row = place(2 * padded_to_steps(bytes_));
     float* const room = scratch.grow<float>(at);
     auto* const numbers = reinterpret_cast<int32_t*>(room);
     ring_ = room + ring;
@@ -315,9 +457,10 @@ class GaussianBlur {
     weights_y_ = room + weights_y;
     weights_ = room + weights;
     columns_ = numbers + columns;
+    taps_ = room + taps;
     offsets_ = numbers + offsets;
     near_ = numbers + near;
-    row_ = reinterpret_cast<uint8_t*>(room + row);
+    rows_ = reinterpret_cast<uint8_t*>(room + row);
     // Pixels behind the line are summed, too, and thrown away.
     std::fill_n(line_, padded_to_steps(bytes_) + 3 * across, 0.0f);
   }
@@ -337,30 +480,39 @@ class GaussianBlur {
     pass_across_ = without_tail(across_);
     pass_down_ = without_tail(down_);
     const SumMargin margin = sum_margin(pass_across_, pass_down_, weights_, kernel_x_ * kernel_y_);
-    for (int y = 0; y < in_.height; ++y) make_row(y, margin);
+    const int half = pass_down_.half;
+    taps_[0] = taps_[2 * half + 2] = 0;
+    for (int t = -half; t <= half; ++t) taps_[half + 1 + t] = weights_y_[std::abs(t)];
+    for (int y = 0; y < in_.height; y += 2) make_rows(y, margin);
     settle();
   }
 
  private:
   float* ring_row(int y) const { return ring_ + ring_offset(y); }
-  // The ring holds as many rows as the pass's kernel is high, so that they fit into the first
-  // cache.
+  // The ring holds as many rows as two outputs are made from, so that they fit into a fast cache.
   size_t ring_offset(int y) const {
-    return static_cast<size_t>(y % (2 * pass_down_.half + 1)) * padded_to_steps(bytes_);
+    return static_cast<size_t>(y % (2 * pass_down_.half + 2)) * padded_to_steps(bytes_);
   }
 
-  void make_row(int y, SumMargin margin) {
-    const int half = pass_down_.half;
-    for (; blurred_ <= std::min(y + half, in_.height - 1); ++blurred_) blur_row(blurred_);
-    for (int t = -half; t <= half; ++t) {
-      offsets_[t + half] = static_cast<int32_t>(ring_offset(reflect(y + t, in_.height)));
+  // Makes row y, and the next one, if there is one.
+  void make_rows(int y, SumMargin margin) {
+    const int half = pass_down_.half, last = in_.height - 1;
+    for (; blurred_ <= std::min(y + half + 1, last); ++blurred_) blur_row(blurred_);
+    for (int t = 0; t < 2 * half + 2; ++t) {
+      // A row after the last one is made of any rows.
+      const int from = std::max(reflect(y - half + t, in_.height), 0);
+      offsets_[t] = static_cast<int32_t>(ring_offset(from));
     }
-    const int found =
-        HWY_DYNAMIC_DISPATCH(blur_down)(pass_down_, {ring_, offsets_}, bytes_, margin, row_, near_);
-    std::memcpy(out_.data + y * out_.stride_bytes, row_, bytes_);
-    for (int i = 0; i < found; ++i) {
-      ties_[tie_count_++] = {y, near_[i]};
-      if (tie_count_ == kWindows) settle();
+    uint8_t* const second = rows_ + padded_to_steps(bytes_);
+    DownRows rows{ring_, offsets_, taps_, 2 * half + 2, {rows_, second}, {near_, near_ + bytes_},
+                  {0, 0}};
+    HWY_DYNAMIC_DISPATCH(blur_down)(margin, bytes_, rows);
+    for (int i = 0; i < std::min(2, in_.height - y); ++i) {
+      std::memcpy(out_.data + (y + i) * out_.stride_bytes, rows.out[i], bytes_);
+      for (int k = 0; k < rows.found[i]; ++k) {
+        ties_[tie_count_++] = {y + i, rows.near[i][k]};
+        if (tie_count_ == kWindows) settle();
+      }
     }
   }
 
@@ -400,9 +552,9 @@ class GaussianBlur {
   HalfKernel across_{}, down_{};            // torch's
   HalfKernel pass_across_{}, pass_down_{};  // those of the two passes
   // Parts of the scratch.
-  float *ring_, *line_, *weights_x_, *weights_y_, *weights_;
+  float *ring_, *line_, *weights_x_, *weights_y_, *weights_, *taps_;
   int32_t *columns_, *offsets_, *near_;
-  uint8_t* row_;
+  uint8_t* rows_;
   int blurred_ = 0;  // rows that the horizontal pass has made
   NearTie ties_[kWindows];
   int tie_count_ = 0;

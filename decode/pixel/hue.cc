@@ -16,20 +16,26 @@
 // reach. So the exact values are rounded here.
 //
 // The tests compare every colour there is with Pillow's arithmetic.
+
+// For byte_table_inl.h and planes_inl.h.
+#define HWY_WANT_AVX3_DL
+
 #include <algorithm>
+#include <array>
 #include <cstddef>
 
 #include "decode/pixel/byte_runs.h"
+#include "decode/pixel/byte_table.h"
 #include "decode/pixel/colour.h"
 
 // See decode/resize/resize_kernels.cc: scalable vectors are left out.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
-#ifndef HWY_TARGET_INCLUDE
+#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/pixel/hue.cc"
-#endif
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "decode/pixel/byte_table_inl.h"
 #include "decode/pixel/planes_inl.h"
 #include "decode/pixel/shades_inl.h"
 
@@ -56,6 +62,19 @@ struct LowHues {
   alignas(16) uint8_t bits[32] = {};
 };
 constexpr LowHues kLowHues;
+
+// The bytes of 2^16 / x without its fraction; where that does not fit, the number before it.
+struct Reciprocals {
+  constexpr Reciprocals() {
+    for (uint32_t x = 1; x < 256; ++x) {
+      const uint32_t reciprocal = x == 1 ? 65535 : 65536 / x;
+      upper[x] = static_cast<uint8_t>(reciprocal >> 8);
+      lower[x] = static_cast<uint8_t>(reciprocal & 255);
+    }
+  }
+  ByteTable upper{}, lower{};
+};
+constexpr Reciprocals kReciprocals;
 alignas(16) constexpr uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128};
 
 }  // namespace
@@ -109,6 +128,52 @@ void order_channels(const PixelPlanes& planes, size_t count, HuePlanes& hues) {
   }
 }
 
+#if HWY_TARGET == HWY_AVX3_DL
+
+struct Quotients {
+  __m512i whole, rest;
+};
+
+// Divides 16-bit numbers below 65026. A product with the reciprocal is at most one too small.
+HWY_INLINE Quotients quotients(__m512i dividend, __m512i divisor, __m512i reciprocal) {
+  const __m512i guess = _mm512_mulhi_epu16(dividend, reciprocal);
+  const __m512i left = _mm512_sub_epi16(dividend, _mm512_mullo_epi16(guess, divisor));
+  const __mmask32 is_small = _mm512_cmpge_epu16_mask(left, divisor);
+  return {_mm512_mask_add_epi16(guess, is_small, guess, _mm512_set1_epi16(1)),
+          _mm512_mask_sub_epi16(left, is_small, left, divisor)};
+}
+
+// Divides: sets S, and 85 D / R with its rest.
+void divide(size_t count, HuePlanes& hues) {
+  const VectorTable upper(kReciprocals.upper), lower(kReciprocals.lower);
+  const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi8(1);
+  for (size_t i = 0; i < count; i += 64) {
+    const __m512i range = _mm512_load_si512(hues.range + i);
+    const __m512i away = _mm512_load_si512(hues.away + i);
+    const __m512i r = _mm512_max_epu8(range, one);
+    const __m512i v = _mm512_max_epu8(_mm512_load_si512(hues.most + i), one);
+    const __m512i r_upper = upper(r), r_lower = lower(r), v_upper = upper(v), v_lower = lower(v);
+    // `half` makes 16-bit numbers of half of the bytes and upper bytes of them.
+    const auto divide_half = [&](auto half) {
+      const __m512i wide_range = half(range, zero);
+      const __m512i times_255 = _mm512_sub_epi16(_mm512_slli_epi16(wide_range, 8), wide_range);
+      const __m512i times_85 = _mm512_mullo_epi16(half(away, zero), _mm512_set1_epi16(85));
+      const Quotients hue = quotients(times_85, half(r, zero), half(r_lower, r_upper));
+      const Quotients saturation = quotients(times_255, half(v, zero), half(v_lower, v_upper));
+      return std::array{saturation.whole, hue.whole, hue.rest};
+    };
+    const auto first = divide_half([](__m512i a, __m512i b) { return _mm512_unpacklo_epi8(a, b); });
+    const auto second =
+        divide_half([](__m512i a, __m512i b) { return _mm512_unpackhi_epi8(a, b); });
+    uint8_t* const planes[] = {hues.range, hues.away, hues.rest};
+    for (size_t k = 0; k < 3; ++k) {
+      _mm512_store_si512(planes[k] + i, _mm512_packus_epi16(first[k], second[k]));
+    }
+  }
+}
+
+#else
+
 // Divides: sets S, and 85 D / R with its rest. A quotient that is no integer is at least 1 / 255
 // away from one, so floats are exact enough, and 8 fractional bits are not all zero.
 void divide(size_t count, HuePlanes& hues) {
@@ -132,6 +197,8 @@ void divide(size_t count, HuePlanes& hues) {
     store(hn::ConvertTo(d, hn::Div(hn::Mul(range, hn::Set(df, 255)), most)), hues.range + i);
   }
 }
+
+#endif
 
 // Returns all bits of the lanes whose hue is in kLowHues.
 HWY_INLINE ByteVec is_low(ByteVec hue) {

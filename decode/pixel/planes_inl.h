@@ -27,6 +27,60 @@ struct PixelPlanes {
 };
 
 using PixelTag = hwy::HWY_NAMESPACE::CappedTag<uint8_t, PixelPlanes::kLongest>;
+using ByteVec = hwy::HWY_NAMESPACE::Vec<PixelTag>;
+
+#if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX3_DL
+
+// Lookups of AVX-512 VBMI in two vectors, and then in their result and a third one: those that take
+// 64 pixels apart, for each channel, and those that join them, for each vector of pixels.
+struct PixelOrders {
+  constexpr PixelOrders() {
+    for (int part = 0; part < 3; ++part) {
+      for (int i = 0; i < 64; ++i) {
+        const int byte = 3 * i + part;  // of channel `part` in the pixels
+        split[part][0][i] = static_cast<uint8_t>(byte % 128);
+        split[part][1][i] = static_cast<uint8_t>(byte < 128 ? i : byte - 64);
+        const int channel = (64 * part + i) % 3, pixel = (64 * part + i) / 3;
+        join[part][0][i] = static_cast<uint8_t>(channel == 1 ? 64 + pixel : pixel);
+        join[part][1][i] = static_cast<uint8_t>(channel == 2 ? 64 + pixel : i);
+      }
+    }
+  }
+  alignas(64) uint8_t split[3][2][64] = {}, join[3][2][64] = {};
+};
+inline constexpr PixelOrders kPixelOrders;
+
+HWY_INLINE __m512i in_order(const uint8_t (*order)[64], __m512i a, __m512i b, __m512i c) {
+  const __m512i two = _mm512_permutex2var_epi8(a, _mm512_load_si512(order[0]), b);
+  return _mm512_permutex2var_epi8(two, _mm512_load_si512(order[1]), c);
+}
+
+HWY_INLINE void load_pixels(const uint8_t* pixels, ByteVec& red, ByteVec& green, ByteVec& blue) {
+  const __m512i a = _mm512_loadu_si512(pixels), b = _mm512_loadu_si512(pixels + 64);
+  const __m512i c = _mm512_loadu_si512(pixels + 128);
+  red = ByteVec{in_order(kPixelOrders.split[0], a, b, c)};
+  green = ByteVec{in_order(kPixelOrders.split[1], a, b, c)};
+  blue = ByteVec{in_order(kPixelOrders.split[2], a, b, c)};
+}
+
+HWY_INLINE void store_pixels(ByteVec red, ByteVec green, ByteVec blue, uint8_t* pixels) {
+  for (int part = 0; part < 3; ++part) {
+    _mm512_storeu_si512(pixels + 64 * part,
+                        in_order(kPixelOrders.join[part], red.raw, green.raw, blue.raw));
+  }
+}
+
+#else
+
+HWY_INLINE void load_pixels(const uint8_t* pixels, ByteVec& red, ByteVec& green, ByteVec& blue) {
+  hwy::HWY_NAMESPACE::LoadInterleaved3(PixelTag(), pixels, red, green, blue);
+}
+
+HWY_INLINE void store_pixels(ByteVec red, ByteVec green, ByteVec blue, uint8_t* pixels) {
+  hwy::HWY_NAMESPACE::StoreInterleaved3(red, green, blue, PixelTag(), pixels);
+}
+
+#endif
 
 HWY_INLINE void split_pixels(const uint8_t* pixels, size_t count, PixelPlanes& planes) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -34,8 +88,8 @@ HWY_INLINE void split_pixels(const uint8_t* pixels, size_t count, PixelPlanes& p
   const size_t lanes = hn::Lanes(d8);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    hn::Vec<PixelTag> red, green, blue;
-    hn::LoadInterleaved3(d8, pixels + 3 * i, red, green, blue);
+    ByteVec red, green, blue;
+    load_pixels(pixels + 3 * i, red, green, blue);
     hn::Store(red, d8, planes.red + i);
     hn::Store(green, d8, planes.green + i);
     hn::Store(blue, d8, planes.blue + i);
@@ -58,8 +112,8 @@ HWY_INLINE void join_pixels(const uint8_t* red, const uint8_t* green, const uint
   const size_t lanes = hn::Lanes(d8);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    hn::StoreInterleaved3(hn::Load(d8, red + i), hn::Load(d8, green + i), hn::Load(d8, blue + i),
-                          d8, pixels + 3 * i);
+    store_pixels(hn::Load(d8, red + i), hn::Load(d8, green + i), hn::Load(d8, blue + i),
+                 pixels + 3 * i);
   }
   for (; i < count; ++i) {
     pixels[3 * i] = red[i];

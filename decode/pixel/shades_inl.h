@@ -16,8 +16,6 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using ByteVec = hn::Vec<PixelTag>;
-
 HWY_INLINE ByteVec byte_value(int value) {
   return hn::Set(PixelTag(), static_cast<uint8_t>(value));
 }

@@ -1,3 +1,6 @@
+// For byte_table_inl.h.
+#define HWY_WANT_AVX3_DL
+
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -6,9 +9,8 @@
 
 // See decode/resize/resize_kernels.cc: scalable vectors are left out.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
-#ifndef HWY_TARGET_INCLUDE
+#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/pixel/sharpness.cc"
-#endif
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
@@ -65,9 +67,21 @@ void smooth_row(const SharpnessRows& rows, uint8_t* smooth) {
   }
 }
 
-void sharpen_row(const SharpnessRows& rows, float factor, uint8_t* smooth, uint8_t* out) {
-  smooth_row(rows, smooth);
-  blend_bytes(smooth + 3, rows.here + 3, factor, rows.bytes - 6, out + 3);
+// `room`: of three rows.
+void sharpen(MutableImageView image, float factor, uint8_t* room) {
+  const Blend blend(factor);
+  const size_t bytes = 3 * static_cast<size_t>(image.width);
+  // The rows above and here as they were; the row below is still in the image.
+  uint8_t *above = room, *here = above + bytes;
+  uint8_t* const smooth = here + bytes;
+  std::memcpy(above, image.data, bytes);
+  for (int y = 1; y + 1 < image.height; ++y) {
+    uint8_t* row = image.data + y * image.stride_bytes;
+    std::memcpy(here, row, bytes);
+    smooth_row({above, here, row + image.stride_bytes, bytes}, smooth);
+    blend.run(smooth + 3, here + 3, bytes - 6, row + 3);
+    std::swap(above, here);
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -77,23 +91,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace stoker {
 
-HWY_EXPORT(sharpen_row);
+HWY_EXPORT(sharpen);
 
 void adjust_sharpness(MutableImageView image, double factor, PixelScratch& scratch) {
   if (image.width < 3 || image.height < 3) return;
-  const size_t bytes = 3 * static_cast<size_t>(image.width);
-  // The rows above and here as they were; the row below is still in the image.
-  uint8_t* above = scratch.grow<uint8_t>(3 * bytes);
-  uint8_t* here = above + bytes;
-  uint8_t* const smooth = here + bytes;
-  std::memcpy(above, image.data, bytes);
-  for (int y = 1; y + 1 < image.height; ++y) {
-    uint8_t* row = image.data + y * image.stride_bytes;
-    std::memcpy(here, row, bytes);
-    HWY_DYNAMIC_DISPATCH(sharpen_row)
-    ({above, here, row + image.stride_bytes, bytes}, blend_factor(factor), smooth, row);
-    std::swap(above, here);
-  }
+  uint8_t* const room = scratch.grow<uint8_t>(size_t{9} * static_cast<size_t>(image.width));
+  HWY_DYNAMIC_DISPATCH(sharpen)(image, blend_factor(factor), room);
 }
 
 }  // namespace stoker

@@ -1,13 +1,24 @@
+// Pixels are taken from several rows by lookups of AVX-512 VBMI; Highway calls the set of
+// instructions that contains it AVX3_DL and leaves it out unless it is asked for.
+#define HWY_WANT_AVX3_DL
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "decode/pixel/warp_pixels.h"
 
+// See decode/resize/resize_kernels.cc: scalable vectors are left out.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "decode/pixel/warp_nearest.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+#ifndef STOKER_PIXEL_WARP_NEAREST_COMMON
+#define STOKER_PIXEL_WARP_NEAREST_COMMON
 namespace stoker {
 namespace {
-
-using Matrix = std::array<double, 6>;
 
 constexpr int kFixedBits = 16;
 
@@ -15,6 +26,150 @@ constexpr int kFixedBits = 16;
 struct Span {
   int begin = 0, end = 0;
 };
+
+int32_t wrapped(uint32_t v) { return static_cast<int32_t>(v); }
+
+// A fixed-point coordinate along a row.
+struct FixedLine {
+  uint32_t start, step;
+
+  // The sums wrap around in 32 bits, but hardly ever do.
+  bool wraps(int count) const {
+    const int64_t last = int64_t{wrapped(start)} + int64_t{wrapped(step)} * (count - 1);
+    return last != static_cast<int32_t>(last);
+  }
+  int pixel(int i) const { return wrapped(start + step * static_cast<uint32_t>(i)) >> kFixedBits; }
+};
+
+// Outputs of a row whose pixels are all in the source, and those of them of which a fourth byte may
+// be read and written.
+struct InsideJob {
+  ImageView in;
+  FixedLine across, down;
+  Span all, fast;
+};
+
+void copy_pixels(const InsideJob& job, Span span, uint8_t* out) {
+  for (int i = span.begin; i < span.end; ++i) {
+    copy_pixel(pixel_at(job.in, job.across.pixel(i), job.down.pixel(i)), out + 3 * ptrdiff_t{i});
+  }
+}
+
+}  // namespace
+}  // namespace stoker
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace stoker {
+namespace HWY_NAMESPACE {
+
+#if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX3_DL
+
+// For each byte of sixteen pixels, the byte of a pixel's place that begins its 32 bits; and the
+// channel.
+struct ByteOrders {
+  constexpr ByteOrders() {
+    for (int i = 0; i < 48; ++i) {
+      pixel[i] = static_cast<uint8_t>(i / 3 * 4);
+      channel[i] = static_cast<uint8_t>(i % 3);
+    }
+  }
+  alignas(64) uint8_t pixel[64] = {}, channel[64] = {};
+};
+constexpr ByteOrders kByteOrders;
+
+// The source pixels of up to sixteen outputs, which follow each other on a line.
+struct PixelBox {
+  PixelBox(const InsideJob& job, Span span) {
+    const int x0 = job.across.pixel(span.begin), x1 = job.across.pixel(span.end - 1);
+    const int y0 = job.down.pixel(span.begin), y1 = job.down.pixel(span.end - 1);
+    x = std::min(x0, x1), y = std::min(y0, y1);
+    columns = std::max(x0, x1) - x + 1, rows = std::max(y0, y1) - y + 1;
+  }
+  int x, y, columns, rows;
+};
+
+HWY_INLINE __mmask64 first_bytes(int count) {
+  return _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(count));
+}
+
+// Takes the pixels of sixteen outputs out of a vector per source row.
+void copy_inside(const InsideJob& job, uint8_t* out) {
+  constexpr int kOutputs = 16, kMostRows = 4, kMostColumns = 64 / 3;
+  const __m512i pixel_bytes = _mm512_load_si512(kByteOrders.pixel);
+  const __m512i channels = _mm512_load_si512(kByteOrders.channel);
+  const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const auto steps = [&](const FixedLine& line) {
+    return _mm512_mullo_epi32(lane, _mm512_set1_epi32(wrapped(line.step)));
+  };
+  const __m512i across_steps = steps(job.across), down_steps = steps(job.down);
+  for (int i = job.all.begin; i < job.all.end; i += kOutputs) {
+    const Span part{i, std::min(i + kOutputs, job.all.end)};
+    const PixelBox box(job, part);
+    if (box.rows > kMostRows || box.columns > kMostColumns) {
+      copy_pixels(job, part, out);
+      continue;
+    }
+    // The pixels' places in the box.
+    const auto places = [&](const FixedLine& line, __m512i lane_steps, int first) {
+      const uint32_t start = line.start + line.step * static_cast<uint32_t>(i);
+      const __m512i at = _mm512_add_epi32(_mm512_set1_epi32(wrapped(start)), lane_steps);
+      return _mm512_sub_epi32(_mm512_srai_epi32(at, kFixedBits), _mm512_set1_epi32(first));
+    };
+    const __m512i x = places(job.across, across_steps, box.x);
+    const __m512i y = places(job.down, down_steps, box.y);
+    const __m512i first_byte =
+        _mm512_add_epi32(_mm512_slli_epi32(y, 6), _mm512_add_epi32(x, _mm512_slli_epi32(x, 1)));
+    const __m512i byte =
+        _mm512_add_epi8(_mm512_permutexvar_epi8(pixel_bytes, first_byte), channels);
+    const __mmask64 used = first_bytes(3 * box.columns);
+    const auto row = [&](int number) {
+      const uint8_t* from = pixel_at(job.in, box.x, box.y + std::min(number, box.rows - 1));
+      return _mm512_maskz_loadu_epi8(used, from);
+    };
+    __m512i pixels = _mm512_permutex2var_epi8(row(0), byte, row(1));
+    if (box.rows > 2) {
+      const __m512i lower = _mm512_permutex2var_epi8(row(2), byte, row(3));
+      pixels = _mm512_mask_blend_epi8(_mm512_movepi8_mask(byte), pixels, lower);
+    }
+    _mm512_mask_storeu_epi8(out + 3 * ptrdiff_t{i}, first_bytes(3 * (part.end - part.begin)),
+                            pixels);
+  }
+}
+
+#else
+
+// Copies four bytes per pixel where it may; the next pixel overwrites the fourth.
+void copy_inside(const InsideJob& given, uint8_t* out) {
+  // A local copy: the compiler then knows that stores to pixels cannot change it.
+  const InsideJob job = given;
+  copy_pixels(job, {job.all.begin, job.fast.begin}, out);
+  uint32_t xx = job.across.start + job.across.step * static_cast<uint32_t>(job.fast.begin);
+  uint32_t yy = job.down.start + job.down.step * static_cast<uint32_t>(job.fast.begin);
+  uint8_t* to = out + 3 * ptrdiff_t{job.fast.begin};
+  for (int i = job.fast.begin; i < job.fast.end; ++i, to += 3) {
+    const ptrdiff_t row = (yy >> kFixedBits) * job.in.stride_bytes;
+    std::memcpy(to, job.in.data + row + ptrdiff_t{3} * (xx >> kFixedBits), 4);
+    xx += job.across.step;
+    yy += job.down.step;
+  }
+  copy_pixels(job, {job.fast.end, job.all.end}, out);
+}
+
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stoker
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stoker {
+
+HWY_EXPORT(copy_inside);
+
+namespace {
+
+using Matrix = std::array<double, 6>;
 
 Span common(Span a, Span b) {
   const int begin = std::max(a.begin, b.begin);
@@ -90,20 +245,6 @@ int32_t to_fixed_point(double v) {
   return fits ? static_cast<int32_t>(rounded) : std::numeric_limits<int32_t>::min();
 }
 
-int32_t wrapped(uint32_t v) { return static_cast<int32_t>(v); }
-
-// A fixed-point coordinate along a row.
-struct FixedLine {
-  uint32_t start, step;
-
-  // The sums wrap around in 32 bits, but hardly ever do.
-  bool wraps(int count) const {
-    const int64_t last = int64_t{wrapped(start)} + int64_t{wrapped(step)} * (count - 1);
-    return last != static_cast<int32_t>(last);
-  }
-  int pixel(int i) const { return wrapped(start + step * static_cast<uint32_t>(i)) >> kFixedBits; }
-};
-
 // Returns the outputs whose pixel is in [0, size). REQUIRES: the line does not wrap.
 Span inside_of(const FixedLine& line, int size, int count) {
   const int64_t start = wrapped(line.start), step = wrapped(line.step);
@@ -123,25 +264,6 @@ Span inside_of(const FixedLine& line, int size, int count) {
           static_cast<int>(std::clamp<int64_t>(end, begin, std::max<int64_t>(begin, count)))};
 }
 
-void copy_span(ImageView in, FixedLine across, FixedLine down, Span span, uint8_t* out) {
-  for (int i = span.begin; i < span.end; ++i) {
-    copy_pixel(pixel_at(in, across.pixel(i), down.pixel(i)), out + 3 * ptrdiff_t{i});
-  }
-}
-
-// Copies four bytes per pixel; the next pixel overwrites the fourth.
-void copy_span_fast(ImageView in, FixedLine across, FixedLine down, Span span, uint8_t* out) {
-  uint32_t xx = across.start + across.step * static_cast<uint32_t>(span.begin);
-  uint32_t yy = down.start + down.step * static_cast<uint32_t>(span.begin);
-  out += 3 * ptrdiff_t{span.begin};
-  for (int i = span.begin; i < span.end; ++i, out += 3) {
-    const ptrdiff_t row = (yy >> kFixedBits) * in.stride_bytes;
-    std::memcpy(out, in.data + row + ptrdiff_t{3} * (xx >> kFixedBits), 4);
-    xx += across.step;
-    yy += down.step;
-  }
-}
-
 void fixed_row(ImageView in, FixedLine across, FixedLine down, int count, Rgb fill, uint8_t* out) {
   if (across.wraps(count) || down.wraps(count)) {
     for (int i = 0; i < count; ++i) {
@@ -158,9 +280,7 @@ void fixed_row(ImageView in, FixedLine across, FixedLine down, int count, Rgb fi
   fast.end = std::min(fast.end, count - 1);
   if (fast.begin >= fast.end) fast = {all.begin, all.begin};
   fill_pixels(fill, all.begin, out);
-  copy_span(in, across, down, {all.begin, fast.begin}, out);
-  copy_span_fast(in, across, down, fast, out);
-  copy_span(in, across, down, {fast.end, all.end}, out);
+  HWY_DYNAMIC_DISPATCH(copy_inside)({in, across, down, all, fast}, out);
   fill_pixels(fill, count - all.end, out + 3 * ptrdiff_t{all.end});
 }
 
@@ -210,3 +330,4 @@ void warp_affine_nearest(ImageView in, const Matrix& matrix, Rgb fill, MutableIm
 }
 
 }  // namespace stoker
+#endif

@@ -188,10 +188,10 @@ void build_resample_tables(const CropSpec& spec, ResampleTable& across, Resample
 }
 
 int64_t ResampleTable::scratch_bytes() const {
-  return static_cast<int64_t>(
-      (first.capacity() + taps.capacity() + weights.capacity() + pairs.capacity()) *
-          sizeof(int32_t) +
-      exact.capacity() * sizeof(double));
+  return static_cast<int64_t>((first.capacity() + taps.capacity() + weights.capacity() +
+                               pairs.capacity() + quads.capacity()) *
+                                  sizeof(int32_t) +
+                              exact.capacity() * sizeof(double));
 }
 
 }  // namespace stoker

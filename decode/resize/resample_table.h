@@ -37,7 +37,8 @@ struct ResampleTable {
   // The same weights for 16-bit multipliers: weight = high * 2^11 + low, 0 <= low < 2^11. Two taps
   // share an int32 (even tap in the low half). (count, pair_count(), {high, low}).
   std::vector<int32_t> pairs;
-  std::vector<double> exact;  // (max_taps): scratch of the plain twin, one pixel's weights
+  std::vector<int32_t> quads;  // the same for the rows' kernels (quad_sums_inl.h), which make them
+  std::vector<double> exact;   // (max_taps): scratch of the plain twin, one pixel's weights
 
   int pair_count() const { return (max_taps + 1) / 2; }
   const int32_t* pairs_of(int i) const { return pairs.data() + int64_t{2} * i * pair_count(); }

@@ -1,3 +1,7 @@
+// quad_sums_inl.h has instructions of the set that Highway calls AVX3_DL and leaves out unless it
+// is asked for.
+#define HWY_WANT_AVX3_DL
+
 #include "decode/resize/resize_kernels.h"
 
 #include <algorithm>
@@ -11,6 +15,7 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "decode/resize/quad_sums_inl.h"
 #include "decode/resize/weighted_sum_inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,6 +27,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_RVV
 
 int row_group() { return 1; }
+
+void split(bool, ResampleTable&) {}
 
 template <class Load>
 uint8_t weighted_sum(const Load& load, const ResampleTable& table, int index) {
@@ -69,6 +76,143 @@ using Block32 = hn::Full128<uint32_t>;
 using Block64 = hn::Full128<uint64_t>;
 
 int row_group() { return static_cast<int>(hn::Lanes(D8()) / 4); }
+
+#if STOKER_DECODE_HAS_QUADS
+
+void split(bool aligned, ResampleTable& table) {
+  table.quads.resize(size_t{3} * static_cast<size_t>(table.key.count) *
+                     static_cast<size_t>(quads_per_output(table)));
+  split_weights(table, aligned, table.quads.data());
+}
+
+constexpr int kBlockQuads = 5;  // of each channel: as many as a vector has room for
+constexpr int kBlockPixels = 4 * kBlockQuads;
+
+// The bytes of twenty RGB pixels, as quads of red, green and blue in turn.
+struct QuadOrder {
+  constexpr QuadOrder() {
+    for (int i = 0; i < 64; ++i) {
+      const int quad = i / 12, channel = i / 4 % 3, pixel = i % 4;
+      bytes[i] = static_cast<uint8_t>(i < 60 ? 12 * quad + 3 * pixel + channel : 63);
+    }
+  }
+  alignas(64) uint8_t bytes[64] = {};
+};
+constexpr QuadOrder kQuadOrder;
+
+// Packs sixteen rows of RGB pixels: a vector has one quad of a channel from each row. Those of the
+// channels take turns.
+HWY_INLINE void pack_quads(const uint8_t* const* rows, int width, __m512i* quads) {
+  const __m512i order = _mm512_load_si512(kQuadOrder.bytes);
+  for (int x = 0; x < width; x += kBlockPixels, quads += 3 * kBlockQuads) {
+    const int count = std::min(kBlockPixels, width - x);
+    const __mmask64 used = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(3 * count));
+    __m512i v[16];
+    for (int r = 0; r < 16; ++r) {
+      const __m512i pixels = _mm512_maskz_loadu_epi8(used, rows[r] + 3 * ptrdiff_t{x});
+      v[r] = _mm512_permutexvar_epi8(order, pixels);
+    }
+    transpose_16x16(v);
+    for (int i = 0; i < 3 * kBlockQuads; ++i) _mm512_store_si512(quads + i, v[i]);
+  }
+}
+
+// Makes pixels of the channels' bytes: {block: four rows} x {red, green, blue, -} x {row} becomes
+// {row} x {red, green, blue, -}.
+struct RowOrder {
+  constexpr RowOrder() {
+    for (int i = 0; i < 64; ++i) {
+      const int row = i / 4, channel = i % 4;
+      bytes[i] = static_cast<uint8_t>(row / 4 * 16 + channel * 4 + row % 4);
+    }
+  }
+  alignas(64) uint8_t bytes[64] = {};
+};
+constexpr RowOrder kRowOrder;
+
+// Leaves out every fourth byte.
+struct SqueezeOrder {
+  constexpr SqueezeOrder() {
+    for (int i = 0; i < 48; ++i) bytes[i] = static_cast<uint8_t>(i / 3 * 4 + i % 3);
+  }
+  alignas(64) uint8_t bytes[64] = {};
+};
+constexpr SqueezeOrder kSqueezeOrder;
+
+// Makes rows of sixteen rows' pixels, a vector for each column.
+HWY_INLINE void unpack_quads(const __m512i* columns, int width, uint8_t* const* rows,
+                             int row_count) {
+  const __m512i by_row = _mm512_load_si512(kRowOrder.bytes);
+  const __m512i squeeze = _mm512_load_si512(kSqueezeOrder.bytes);
+  for (int x = 0; x < width; x += 16) {
+    const int count = std::min(16, width - x);
+    const __mmask64 used = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(3 * count));
+    __m512i v[16];
+    for (int i = 0; i < 16; ++i) v[i] = _mm512_permutexvar_epi8(by_row, columns[x + i]);
+    transpose_16x16(v);
+    for (int r = 0; r < row_count; ++r) {
+      _mm512_mask_storeu_epi8(rows[r] + 3 * ptrdiff_t{x}, used,
+                              _mm512_permutexvar_epi8(squeeze, v[r]));
+    }
+  }
+}
+
+void rows_horizontal(const uint8_t* const* rows, int row_count, const ResampleTable& table,
+                     uint8_t* scratch, uint8_t* const* out_rows) {
+  const int source_width = table.source_end - table.source_begin;
+  const int blocks = (source_width + kBlockPixels - 1) / kBlockPixels;
+  auto* const source = reinterpret_cast<__m512i*>(scratch);  // (quad, channel, row) of quads
+  __m512i* const result = source + ptrdiff_t{3} * kBlockQuads * blocks;  // of each column
+  const uint8_t* sixteen[16];
+  for (int r = 0; r < 16; ++r) sixteen[r] = rows[std::min(r, row_count - 1)];
+  pack_quads(sixteen, source_width, source);
+  const int room = quads_per_output(table);
+  const int32_t* weights = table.quads.data();
+  for (int i = 0; i < table.key.count; ++i, weights += 3 * room) {
+    const __m512i* samples = source + ptrdiff_t{3} * first_quad(table, i);
+    const int quads = (place_in_quad(table, i, true) + table.taps[i] + 3) / 4;
+    QuadSums red, green, blue;
+    for (int q = 0; q < quads; ++q, samples += 3) {
+      const QuadWeights w(weights + q, room);
+      red.add(samples[0], w);
+      green.add(samples[1], w);
+      blue.add(samples[2], w);
+    }
+    _mm512_store_si512(result + i, clipped_bytes(red.value(), green.value(), blue.value(),
+                                                 _mm512_setzero_si512()));
+  }
+  unpack_quads(result, table.key.count, out_rows, row_count);
+}
+
+void row_vertical(const uint8_t* const* rows, const ResampleTable& table, int index, size_t bytes,
+                  uint8_t* out) {
+  const int room = quads_per_output(table), taps = table.taps[index];
+  const int32_t* const weights = table.quads.data() + int64_t{3} * room * index;
+  for (size_t b = 0; b < bytes; b += 64) {
+    QuadSums s0, s1, s2, s3;
+    for (int t = 0; t < taps; t += 4) {
+      // The weights of rows after the last one are zero.
+      const auto row = [&](int k) {
+        return _mm512_loadu_si512(rows[std::min(t + k, taps - 1)] + b);
+      };
+      const __m512i r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
+      const __m512i lower01 = _mm512_unpacklo_epi8(r0, r1), upper01 = _mm512_unpackhi_epi8(r0, r1);
+      const __m512i lower23 = _mm512_unpacklo_epi8(r2, r3), upper23 = _mm512_unpackhi_epi8(r2, r3);
+      const QuadWeights w(weights + t / 4, room);
+      s0.add(_mm512_unpacklo_epi16(lower01, lower23), w);
+      s1.add(_mm512_unpackhi_epi16(lower01, lower23), w);
+      s2.add(_mm512_unpacklo_epi16(upper01, upper23), w);
+      s3.add(_mm512_unpackhi_epi16(upper01, upper23), w);
+    }
+    const auto left = static_cast<unsigned>(std::min<size_t>(bytes - b, 64));
+    _mm512_mask_storeu_epi8(out + b, _bzhi_u64(~uint64_t{0}, left),
+                            clipped_bytes(s0.value(), s1.value(), s2.value(), s3.value()));
+  }
+}
+
+#else
+
+void split(bool, ResampleTable&) {}
 
 // Transposes 4 x 4 lanes of 32 bits: from four pixels of four rows to four rows of four pixels, and
 // back.
@@ -188,6 +332,8 @@ void row_vertical(const uint8_t* const* rows, const ResampleTable& table, int in
   }
 }
 
+#endif
+
 using Sums = hn::ScalableTag<int32_t>;
 using SumBytes = hn::Rebind<uint8_t, Sums>;
 
@@ -249,6 +395,7 @@ void resize_finish_sums_reference(const int32_t* sums, size_t bytes, uint8_t* ou
 }
 
 HWY_EXPORT(row_group);
+HWY_EXPORT(split);
 HWY_EXPORT(add_rows);
 HWY_EXPORT(finish_sums);
 HWY_EXPORT(rows_horizontal);
@@ -257,7 +404,12 @@ HWY_EXPORT(row_vertical);
 int resize_row_group() { return HWY_DYNAMIC_DISPATCH(row_group)(); }
 
 size_t resize_scratch_bytes(int source_width, int out_width) {
-  return (static_cast<size_t>(source_width) + out_width) * kMaxVectorBytes;
+  // Kernels work on whole groups of columns.
+  return (static_cast<size_t>(source_width) + out_width + 2 * kMaxRowGroup) * kMaxVectorBytes;
+}
+
+void resize_split_weights(bool aligned, ResampleTable& table) {
+  if (!table.identity) HWY_DYNAMIC_DISPATCH(split)(aligned, table);
 }
 
 void resize_rows_horizontal(const uint8_t* const* rows, int row_count, const ResampleTable& table,

@@ -18,14 +18,20 @@ int resize_row_group();
 // Returns the bytes of `scratch` that resize_rows_horizontal needs for `source_width` pixels.
 size_t resize_scratch_bytes(int source_width, int out_width);
 
+// Makes table.quads on machines that need them (quad_sums_inl.h). `aligned`: for the horizontal
+// kernel; otherwise for the vertical one.
+void resize_split_weights(bool aligned, ResampleTable& table);
+
 // Resamples rows[r] by `table` into out_rows[r], r < row_count <= resize_row_group(). rows[r]
 // points at source pixel table.source_begin; nothing outside [source_begin, source_end) is read.
-// out_rows[r] has room for table.key.count pixels, RGB.
+// out_rows[r] has room for table.key.count pixels, RGB. REQUIRES: resize_split_weights(true,
+// table).
 void resize_rows_horizontal(const uint8_t* const* rows, int row_count, const ResampleTable& table,
                             uint8_t* scratch, uint8_t* const* out_rows);
 
 // Sets out[b] = sum over t of rows[t][b] * weight t, b < bytes. rows[t] is readable up to
-// kMaxVectorBytes past `bytes`. `index` is the output row's place in the table.
+// kMaxVectorBytes past `bytes`. `index` is the output row's place in the table. REQUIRES:
+// resize_split_weights(false, table).
 void resize_row_vertical(const uint8_t* const* rows, const ResampleTable& table, int index,
                          size_t bytes, uint8_t* out);
 

@@ -37,6 +37,8 @@ bool is_sane(const CropSpec& spec) {
 Box RowResizer::begin(const CropSpec& spec, MutableImageView out) {
   order_ = pass_order(policy_, spec);
   build_resample_tables(spec, across_, down_);
+  resize_split_weights(true, across_);
+  if (!is_vertical_first()) resize_split_weights(false, down_);
   out_ = out;
   received_ = emitted_ = summed_ = 0;
   const int source_width = across_.source_end - across_.source_begin;
@@ -108,7 +110,12 @@ void RowResizer::emit_finished_rows() {
     const int first = down_.first[emitted_] - down_.source_begin;
     const int taps = down_.taps[emitted_];
     if (first + taps > received_) return;
-    for (int t = 0; t < taps; ++t) taps_[t] = resampled_row(first + t);
+    const uint8_t* row = resampled_row(first);
+    const uint8_t* const end = ring_.data() + static_cast<size_t>(ring_rows_) * ring_stride_;
+    for (int t = 0; t < taps; ++t, row += ring_stride_) {
+      if (row == end) row = ring_.data();
+      taps_[t] = row;
+    }
     resize_row_vertical(taps_.data(), down_, emitted_, 3 * static_cast<size_t>(out_.width),
                         out_.data + emitted_ * out_.stride_bytes);
   }

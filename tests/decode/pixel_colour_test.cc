@@ -119,6 +119,24 @@ TEST_P(PixelColours, BlendsAreThePlainTwins) {
   });
 }
 
+// Some products of these factors and the distance of two bytes are integers, or nearer to one than
+// a rounded sum tells.
+TEST_P(PixelColours, BlendsByFactorsNearIntegers) {
+  Pixels image({4096, 16});
+  for (const double factor : {0.0, 1e-7, 0.1, 0.5, std::nextafter(0.5f, 1.0f) + 0.0, 0.99999994,
+                              1.0, 1.00000012, 1.5, 255.0, 1e30, -0.3}) {
+    for (int i = 0; i < 65536; ++i) {
+      const uint8_t pixel[] = {static_cast<uint8_t>(37 * i), static_cast<uint8_t>(i >> 8),
+                               static_cast<uint8_t>(i)};
+      std::copy_n(pixel, 3, image.pixel(0, 0) + ptrdiff_t{3} * i);
+    }
+    Pixels expected = image;
+    adjust_saturation(image.view(), factor);
+    saturation_reference(expected.view(), factor);
+    ASSERT_EQ(image.packed(), expected.packed()) << factor;
+  }
+}
+
 TEST_P(PixelColours, MapsAreThePlainTwins) {
   compare_factor(solarize, solarize_reference, -3, 260);
   compare_factor(adjust_gamma, gamma_reference, 0, 4);

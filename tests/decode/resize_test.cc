@@ -1,4 +1,8 @@
 // The fast resize against its plain twin, on every instruction set of this machine.
+
+// So that the list of instruction sets has the one with AVX-512 VNNI, which resize_kernels.cc uses.
+#define HWY_WANT_AVX3_DL
+
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,5 +1,9 @@
 // Warps: Pillow's pixels by hash (tests/golden/pixel/make_golden_geometry.py), and the fast ones
 // against their plain twins on every instruction set of this machine.
+
+// So that the list of instruction sets has the one with AVX-512 VBMI, which warp_nearest.cc uses.
+#define HWY_WANT_AVX3_DL
+
 #include "decode/pixel/warp.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 """The peers of run: each makes the rows of one recipe from JPEG files in memory, on one thread.
 
-A participant is a class with a `title` and a method `rows(recipe)`, which returns a function that makes all rows of a list of files.
-run lists the recipes. Every library draws for itself, by the same distributions where it has them; a comment says where
+A participant is a class with a `title` and a method `rows(recipe)`, which returns a function that makes all rows of a list of files, or
+None if it does not have all of the recipe. run lists the recipes. Every library draws for itself, by the same distributions where it has them; a comment says where
 it does less, more or other work. What a row is differs as the library wants it: bytes or floats, the channels last or first.
 """
 import io
@@ -39,6 +39,16 @@ def _each(decode, views):
     return run
 
 
+def letterbox(image):
+    """Resizes the longer side to 640, and pads the image to a square."""
+    height, width = v2.functional.get_size(image)
+    scale = 640 / max(height, width)
+    height, width = round(height * scale), round(width * scale)
+    left, top = (640 - width) // 2, (640 - height) // 2
+    resized = v2.functional.resize(image, [height, width])
+    return v2.functional.pad(resized, [left, top, 640 - width - left, 640 - height - top], fill=114)
+
+
 class TorchvisionStages:
     """torchvision v2 as people write it. `last`: what makes a row of the last image."""
 
@@ -71,6 +81,11 @@ class TorchvisionStages:
             return 2 * [self._chain(*wide)] + 8 * [self._chain(*narrow)]
         if recipe == "dino":
             return [self._dino(wide, 1.0, False), self._dino(wide, 0.1, True)] + 8 * [self._dino(narrow, 0.5, False)]
+        if recipe == "augmix":
+            return [self._chain(*crop, v2.AugMix())]
+        if recipe == "detector":  # ColorJitter for random_hsv, which it does not have
+            affine = v2.RandomAffine(0, (0.1, 0.1), (0.5, 1.5), interpolation=InterpolationMode.BILINEAR, fill=114)
+            return [self._chain(letterbox, affine, v2.ColorJitter(0.4, 0, 0.7, 0.015), flip)]
         return [self._chain(v2.Resize(256), v2.CenterCrop(224))]
 
 
@@ -153,13 +168,24 @@ class Albumentations:
             return 2 * [a.Compose(wide)] + 8 * [a.Compose(narrow)]
         if recipe == "dino":
             return [self._dino(wide, 1.0, False), self._dino(wide, 0.1, True)] + 8 * [self._dino(narrow, 0.5, False)]
+        if recipe == "augmix":
+            return None
+        if recipe == "detector":  # its colours are added, random_hsv's are factors
+            return [a.Compose([
+                a.LongestMaxSize(640, area_for_downscale=self.area), a.PadIfNeeded(640, 640, fill=114),
+                a.Affine(scale=(0.5, 1.5), translate_percent=(-0.1, 0.1), fill=114, p=1),
+                a.HueSaturationValue((-3, 3), (-90, 90), (-50, 50), p=1), flip,
+            ])]
         return [a.Compose([a.SmallestMaxSize(256, area_for_downscale=self.area), a.CenterCrop(224, 224)])]
 
     def rows(self, recipe):
         def decode(data):
             return cv2.cvtColor(cv2.imdecode(numpy.frombuffer(data, numpy.uint8), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
 
-        views = [lambda image, view=view: view(image=image)["image"] for view in self._views(recipe)]
+        chains = self._views(recipe)
+        if chains is None:
+            return None
+        views = [lambda image, view=view: view(image=image)["image"] for view in chains]
         return _each(decode, views)
 
 
