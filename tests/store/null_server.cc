@@ -139,7 +139,7 @@ SSL_CTX* make_tls(const char* certificate, const char* key) {
   return tls;
 }
 
-int run(int argc, char** argv) {
+int accept_all(int argc, char** argv) {
   if (argc != 1 && argc != 3) throw std::invalid_argument("usage: null_server [CERTIFICATE KEY]");
   std::signal(SIGPIPE, SIG_IGN);
   SSL_CTX* const tls = argc == 3 ? make_tls(argv[1], argv[2]) : nullptr;
@@ -167,5 +167,5 @@ int run(int argc, char** argv) {
 }  // namespace stoker
 
 int main(int argc, char** argv) {
-  return stoker::run_program("null_server", stoker::run, argc, argv);
+  return stoker::run_program("null_server", stoker::accept_all, argc, argv);
 }
