@@ -1,6 +1,8 @@
 // Reads pieces of open files. Threads: any. Errors: errno.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <span>
 
@@ -23,7 +25,8 @@ class Descriptor {
 
 // Fills `out` from `offset` on. Returns how many bytes there were, -1 with errno on failure.
 int64_t read_piece(int descriptor, int64_t offset, std::span<uint8_t> out);
-// Returns true if all of `out` was filled from memory.
-bool read_piece_cached(int descriptor, int64_t offset, std::span<uint8_t> out);
+// Returns true if all of `out` was filled from memory. `device`: the file's st_dev, which saves two
+// calls for a file in tmpfs; 0 if it is not known.
+bool read_piece_cached(int descriptor, dev_t device, int64_t offset, std::span<uint8_t> out);
 
 }  // namespace stoker

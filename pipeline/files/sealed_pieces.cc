@@ -109,7 +109,7 @@ void SealedPieces::read_seals(int64_t first, std::span<uint64_t> seals) const {
 bool SealedPieces::get(const Descriptor& file, int64_t offset, std::span<uint8_t> out,
                        MayWait may_wait) {
   return may_wait == MayWait::yes ? read_piece(file.get(), offset, out) == std::ssize(out)
-                                  : read_piece_cached(file.get(), offset, out);
+                                  : read_piece_cached(file.get(), 0, offset, out);
 }
 
 uint64_t SealedPieces::seal(int64_t number, MayWait may_wait) const {

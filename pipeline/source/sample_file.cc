@@ -68,7 +68,7 @@ bool read_sample_file_cached(int descriptor, std::vector<uint8_t>& buffer,
   }
   const auto size = static_cast<size_t>(status.st_size);
   grow_file_buffer(buffer, size);
-  if (!read_piece_cached(descriptor, 0, {buffer.data(), size})) return false;
+  if (!read_piece_cached(descriptor, status.st_dev, 0, {buffer.data(), size})) return false;
   bytes = {buffer.data(), size};
   return true;
 }
@@ -94,7 +94,7 @@ bool read_file_pieces(int folder, const char* path, const FileStamp& stamp,
   posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM);
   return std::all_of(pieces.begin(), pieces.end(), [&](const BytePiece& piece) {
     return waits ? read_piece(file.get(), piece.offset, piece.out) == std::ssize(piece.out)
-                 : read_piece_cached(file.get(), piece.offset, piece.out);
+                 : read_piece_cached(file.get(), status.st_dev, piece.offset, piece.out);
   });
 }
 

@@ -4,12 +4,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "pipeline/files/read_piece.h"
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/format/unpack.h"
 #include "tests/support/format_maker.h"
@@ -115,6 +119,34 @@ TEST(BlobSourceTest, ImagesOfCompressedPagesAreUnpacked) {
       EXPECT_EQ(text_of(*source, id), image) << codec;
       EXPECT_EQ(cached_text_of(*source, id), image) << codec;
     }
+  }
+}
+
+// A file without a name lies in a tmpfs on every system.
+TEST(BlobSourceTest, ShardsInTmpfsLieInMemory) {
+  const Descriptor memory(memfd_create("shard", 0));
+  const std::string tar = tar_of({{"1", "one", 0}, {"2", "two", 0}});
+  ASSERT_EQ(write(memory.get(), tar.data(), tar.size()), std::ssize(tar));
+  const TempFolder folder;
+  folder.link("/proc/self/fd/" + std::to_string(memory.get()), "a.tar");
+  const auto source = open_all(folder.path() + "/a.tar");
+  EXPECT_EQ(text_of(*source, 0), "one");  // opens the shard, for which a cached read may not wait
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(cached_text_of(*source, 0), "one");
+    EXPECT_EQ(cached_text_of(*source, 1), "two");
+  }
+}
+
+TEST(BlobSourceTest, PiecesOfTmpfsAreWholeOrNotThere) {
+  const Descriptor memory(memfd_create("piece", 0));
+  ASSERT_EQ(write(memory.get(), "abc", 3), 3);
+  struct stat status;
+  ASSERT_EQ(fstat(memory.get(), &status), 0);
+  std::vector<uint8_t> out(2);
+  for (const dev_t device : {dev_t{0}, status.st_dev, status.st_dev}) {
+    EXPECT_TRUE(read_piece_cached(memory.get(), device, 1, out));
+    EXPECT_THAT(out, ElementsAre('b', 'c'));
+    EXPECT_FALSE(read_piece_cached(memory.get(), device, 2, out));
   }
 }
 

@@ -1,4 +1,4 @@
-"""Writes an image folder in the form of one library: make_shards.py mds|litdata|tfrecord FOLDER OUT.
+"""Writes an image folder in the form of one library: make_shards.py mds|litdata|tfrecord|snappy|zstd FOLDER OUT.
 
 Each library's own writer is used, with the bytes of the files as they are.
 """
@@ -49,5 +49,21 @@ def write_tfrecord(folder, out):
             writer.write(example.SerializeToString())
 
 
+def write_parquet(folder, out, **options):
+    import pyarrow
+    from pyarrow import parquet
+
+    labelled = [({"bytes": path.read_bytes(), "path": None}, label) for path, label in samples(folder)]
+    images, labels = zip(*labelled)
+    kind = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+    os.makedirs(out)
+    table = pyarrow.table({"image": pyarrow.array(images, kind), "label": pyarrow.array(labels, pyarrow.int64())})
+    parquet.write_table(table, os.path.join(out, "train-00000-of-00001.parquet"), **options)
+
+
+def write_zstd(folder, out):
+    write_parquet(folder, out, compression="zstd", row_group_size=100)
+
+
 if __name__ == "__main__":
-    {"mds": write_mds, "litdata": write_litdata, "tfrecord": write_tfrecord}[sys.argv[1]](*sys.argv[2:])
+    {"mds": write_mds, "litdata": write_litdata, "tfrecord": write_tfrecord, "snappy": write_parquet, "zstd": write_zstd}[sys.argv[1]](*sys.argv[2:])

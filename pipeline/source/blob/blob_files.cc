@@ -76,9 +76,10 @@ BlobFiles::~BlobFiles() {
   close(root_);
 }
 
-ReadStatus BlobFiles::check(int descriptor, int64_t blob) const {
+ReadStatus BlobFiles::check(int descriptor, int64_t blob, dev_t& device) const {
   struct stat status;
   if (fstat(descriptor, &status) != 0) return system_failure("stat");
+  device = status.st_dev;
   if (!S_ISREG(status.st_mode)) return {false, "not a regular file"};
   const FileStamp& listed = stamps_[static_cast<size_t>(blob)];
   if (file_stamp_of(status) == listed) return {};
@@ -92,7 +93,8 @@ ReadStatus BlobFiles::check(int descriptor, int64_t blob) const {
 ReadStatus BlobFiles::read(int64_t blob, int64_t offset, std::span<uint8_t> out) const {
   const Opened file(*this, static_cast<size_t>(blob), false);
   if (file.get() < 0) return system_failure("open");
-  if (ReadStatus status = check(file.get(), blob); !status.ok) return status;
+  dev_t device = 0;
+  if (ReadStatus status = check(file.get(), blob, device); !status.ok) return status;
   const int64_t count = read_piece(file.get(), offset, out);
   if (count < 0) return system_failure("read");
   if (count < std::ssize(out)) {
@@ -104,8 +106,9 @@ ReadStatus BlobFiles::read(int64_t blob, int64_t offset, std::span<uint8_t> out)
 
 bool BlobFiles::read_cached(int64_t blob, int64_t offset, std::span<uint8_t> out) const {
   const Opened file(*this, static_cast<size_t>(blob), true);
-  return file.get() >= 0 && check(file.get(), blob).ok &&
-         read_piece_cached(file.get(), offset, out);
+  dev_t device = 0;
+  return file.get() >= 0 && check(file.get(), blob, device).ok &&
+         read_piece_cached(file.get(), device, offset, out);
 }
 
 }  // namespace stoker

@@ -1,6 +1,8 @@
 // The open files of a data set's blobs. Owner: BlobSource. Threads: const calls from any.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -29,7 +31,7 @@ class BlobFiles {
 
  private:
   class Opened;
-  ReadStatus check(int descriptor, int64_t blob) const;
+  ReadStatus check(int descriptor, int64_t blob, dev_t& device) const;
 
   const std::vector<std::string>& paths_;
   const std::vector<FileStamp>& stamps_;
