@@ -3,11 +3,14 @@
 // random-resized crops to 224 of real files; the variants take turns.
 // Prints the CPU time per image and the difference from the pixels of libjpeg and Pillow 13.
 //
-//   crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole] [progressive]
+//   crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole] [progressive|all|VARIANT] [avx2]
 //
 // FOLDER is searched for JPEG files. `eval` is Resize(256) + CenterCrop(224); `whole` is the
 // unchanged image (CIFAR as JPEG). `progressive` decodes copies of the files: the same coefficients
-// in libjpeg's usual scans, with their own Huffman tables; they have no indexes.
+// in libjpeg's usual scans, with their own Huffman tables; they have no indexes. A VARIANT, named
+// as in the table, is measured alone. `avx2`: without AVX-512.
+#include <hwy/targets.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -16,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -140,13 +144,17 @@ int run(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr,
                  "usage: crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole] "
-                 "[progressive]\n");
+                 "[progressive|all|VARIANT] [avx2]\n");
     return 2;
   }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   const size_t limit = argc > 3 ? static_cast<size_t>(std::atoi(argv[3])) : 300;
   const std::string mode = argc > 4 ? argv[4] : "train";
-  const bool is_progressive = argc > 5 && std::string_view(argv[5]) == "progressive";
+  const std::string_view what = argc > 5 ? argv[5] : "all";
+  const bool is_progressive = what == "progressive", is_one = what != "all" && !is_progressive;
+  if (argc > 6 && std::string_view(argv[6]) == "avx2") {
+    hwy::DisableTargets(HWY_AVX2 - 1);  // a better target is a smaller bit
+  }
   std::vector<JpegSample> samples = load_jpegs(argv[1], limit);
   if (is_progressive) make_progressive(samples);
   JpegDecoder stock(kMaxPixels);
@@ -193,6 +201,12 @@ int run(int argc, char** argv) {
                         [&noted, decoder](const CropWork& w, MutableImageView out) {
                           return decoder->decode(w.sample->bytes, w.spec, out, noted.at(w.sample));
                         }});
+  }
+  if (is_one) {
+    std::erase_if(variants, [&](const Variant& v) { return v.name != what; });
+    if (variants.empty()) throw std::invalid_argument("no variant is named " + std::string(what));
+    measure(samples, mode, rounds, variants);
+    return 0;
   }
   std::printf("%zu images, %s%s\n", samples.size(), mode.c_str(),
               is_progressive ? ", progressive copies" : "");
