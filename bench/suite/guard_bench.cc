@@ -144,7 +144,7 @@ GuardWork feed(const Source& source, const char* stages, Size size, int rows, in
 // The training step of airnet for CIFAR on one thread, with one batch again and again.
 class GuardStep {
  public:
-  static constexpr int kRows = 64, kPixels = 32, kClasses = 10;
+  static constexpr int kRows = 8, kPixels = 32, kClasses = 10;
 
   explicit GuardStep(Precision precision) {
     const NetSpec net = make_net("airnet", {kPixels, kPixels}, kClasses);
