@@ -13,7 +13,7 @@ namespace {
 
 // The device of the tmpfs that was read last. To ask each time would take as long as reading a
 // small sample.
-std::atomic<dev_t> memory_device{0};
+std::atomic<uint64_t> memory_device{0};
 
 bool is_in_memory(int descriptor) {
   struct statfs status;
@@ -41,7 +41,7 @@ int64_t read_piece(int descriptor, int64_t offset, std::span<uint8_t> out) {
 
 // preadv2(2) with RWF_NOWAIT fails instead of waiting for storage. tmpfs does not know the flag,
 // and has nothing to wait for but swap.
-bool read_piece_cached(int descriptor, dev_t device, int64_t offset, std::span<uint8_t> out) {
+bool read_piece_cached(int descriptor, uint64_t device, int64_t offset, std::span<uint8_t> out) {
   if (device == 0 || device != memory_device.load(std::memory_order_relaxed)) {
     const iovec whole{out.data(), out.size()};
     const ssize_t count = preadv2(descriptor, &whole, 1, offset, RWF_NOWAIT);

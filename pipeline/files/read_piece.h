@@ -1,8 +1,6 @@
 // Reads pieces of open files. Threads: any. Errors: errno.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <span>
 
@@ -27,6 +25,6 @@ class Descriptor {
 int64_t read_piece(int descriptor, int64_t offset, std::span<uint8_t> out);
 // Returns true if all of `out` was filled from memory. `device`: the file's st_dev, which saves two
 // calls for a file in tmpfs; 0 if it is not known.
-bool read_piece_cached(int descriptor, dev_t device, int64_t offset, std::span<uint8_t> out);
+bool read_piece_cached(int descriptor, uint64_t device, int64_t offset, std::span<uint8_t> out);
 
 }  // namespace stoker

@@ -76,7 +76,7 @@ BlobFiles::~BlobFiles() {
   close(root_);
 }
 
-ReadStatus BlobFiles::check(int descriptor, int64_t blob, dev_t& device) const {
+ReadStatus BlobFiles::check(int descriptor, int64_t blob, uint64_t& device) const {
   struct stat status;
   if (fstat(descriptor, &status) != 0) return system_failure("stat");
   device = status.st_dev;
@@ -93,7 +93,7 @@ ReadStatus BlobFiles::check(int descriptor, int64_t blob, dev_t& device) const {
 ReadStatus BlobFiles::read(int64_t blob, int64_t offset, std::span<uint8_t> out) const {
   const Opened file(*this, static_cast<size_t>(blob), false);
   if (file.get() < 0) return system_failure("open");
-  dev_t device = 0;
+  uint64_t device = 0;
   if (ReadStatus status = check(file.get(), blob, device); !status.ok) return status;
   const int64_t count = read_piece(file.get(), offset, out);
   if (count < 0) return system_failure("read");
@@ -106,7 +106,7 @@ ReadStatus BlobFiles::read(int64_t blob, int64_t offset, std::span<uint8_t> out)
 
 bool BlobFiles::read_cached(int64_t blob, int64_t offset, std::span<uint8_t> out) const {
   const Opened file(*this, static_cast<size_t>(blob), true);
-  dev_t device = 0;
+  uint64_t device = 0;
   return file.get() >= 0 && check(file.get(), blob, device).ok &&
          read_piece_cached(file.get(), device, offset, out);
 }

@@ -31,7 +31,7 @@ class BlobFiles {
 
  private:
   class Opened;
-  ReadStatus check(int descriptor, int64_t blob, dev_t& device) const;
+  ReadStatus check(int descriptor, int64_t blob, uint64_t& device) const;
 
   const std::vector<std::string>& paths_;
   const std::vector<FileStamp>& stamps_;
