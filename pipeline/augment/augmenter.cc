@@ -86,8 +86,10 @@ struct Augmenter::Impl {
     if (spec.combines()) {
       return {DecodeCode::unsupported, -1, "augment: rows are of several samples, a Loader's"};
     }
-    const std::string problem = carried ? size_problem(*carried, source) : "";
-    if (!problem.empty()) return {DecodeCode::corrupt, -1, "annotation: " + problem};
+    if (carried) {
+      const std::string problem = size_problem(*carried, source);
+      if (!problem.empty()) return {DecodeCode::corrupt, -1, "annotation: " + problem};
+    }
     draw_augmentation(spec, source, seed, epoch, sample, draws, view);
     if (draws.failure().empty() && spec.has_pictures()) compare_sizes(view);
     if (!draws.failure().empty()) return {DecodeCode::unsupported, -1, draws.failure()};

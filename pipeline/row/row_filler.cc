@@ -1,8 +1,8 @@
 #include "pipeline/row/row_filler.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
-#include <optional>
 
 #include "pipeline/row/loader_options.h"
 
@@ -126,6 +126,7 @@ BatchPosition RowFiller::position(Step batch, int device) const {
 
 void RowFiller::plan(Slab& slab, const BatchPosition& position, int first, int count) const {
   const EpochKey epoch = sampler_.key(position.epoch);
+  const bool has_partners = augment_.combines();
   for (int row = first; row < first + count; ++row) {
     const SampledRow sampled =
         sampler_.row(epoch, position.step_in_epoch, position.replica, position.first_row + row);
@@ -133,7 +134,7 @@ void RowFiller::plan(Slab& slab, const BatchPosition& position, int first, int c
     slab.weights[row] = sampled.weight;
     new (&note_of(slab, row))
         RowNote{.size = rows_at(position).size, .repeat_index = sampled.repeat_index};
-    if (augment_.combines()) note_of(slab, row).partners = partners(epoch, position, row);
+    if (has_partners) note_of(slab, row).partners = partners(epoch, position, row);
   }
 }
 
@@ -240,9 +241,8 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPosition& pos
   SampleBuffer* buffers[2] = {&worker.file, &worker.next_file};
   const auto read_ahead = [&](int row) {
     SampleBytes& sample = samples[row % 2];
-    sample = {};
     worker.at = slab.ids[row];
-    if (worker.refusal()) return sample.bytes;
+    if (worker.refusal()) return (sample = {}).bytes;
     sample.status = source_.read(slab.ids[row], buffers[row % 2]->file, sample.bytes);
     if (augment_.has_pictures()) {
       read_pictures(source_, slab.ids[row], MayWait::yes, *buffers[row % 2], sample);
@@ -279,9 +279,11 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
   if (is_kept) worker.augmenter.keep_decoded(cache.form());
   const bool is_part = !refusal && given.status.ok && (given.is_decoded() || given.is_in_pieces());
   const bool is_made = is_part && maker.make_of_part(worker, given, position.epoch, id, note);
-  std::optional<WholeSample> whole;  // a raw row should not pay for it
+  // Rarely there. A compiler clears all of an optional, which shows where rows are raw pixels.
+  std::unique_ptr<WholeSample> whole;
   if (is_part && !is_made) {
-    whole.emplace().bytes.seek_index = given.seek_index;
+    whole = std::make_unique<WholeSample>();
+    whole->bytes.seek_index = given.seek_index;
     whole->bytes.status = source_.read(id, whole->buffer.file, whole->bytes.bytes);
     whole->bytes.pictures = given.pictures;
   }
@@ -290,7 +292,9 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
   source_.read_targets(id, read.ok ? sample.bytes : std::span<const uint8_t>{}, worker.targets);
   slab.labels[row] = worker.targets.label;
   DecodeStatus decoded = refusal ? *refusal : DecodeStatus{};
-  if (!refusal && read.ok) decoded = write_varying(worker, slab, position, row, id);
+  if (varying_.any() && !refusal && read.ok) {
+    decoded = write_varying(worker, slab, position, row, id);
+  }
   if (read.ok && !is_made && decoded.ok()) {
     decoded = maker.make(worker, sample, position.epoch, id, note, next);
   }
@@ -322,7 +326,6 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPosition& pos
 
 DecodeStatus RowFiller::write_varying(RowWorker& worker, Slab& slab, const BatchPosition& position,
                                       int row, SampleId id) const {
-  if (!varying_.any()) return {};
   const uint64_t seed = repeat_seed(sampler_.options().seed, note_of(slab, row).repeat_index);
   const std::string problem = varying_.write(worker.targets, seed, position.epoch, id, slab, row);
   if (problem.empty()) return {};

@@ -99,6 +99,10 @@ DecodeStatus RowMaker::make_pictures(RowWorker& worker, const SampleBytes& sampl
 DecodeStatus RowMaker::make(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                             SampleId id, RowNote& note, std::span<const uint8_t> next) const {
   if (worker.combined) return make_combined(worker, sample, epoch, id, note);
+  // Rows of raw pixels take so little time that passing statuses on shows.
+  if (!annotations_.any() && pictures_.empty()) {
+    return make_pixels(worker, sample, epoch, id, note, next);
+  }
   DecodeStatus status = read_annotations(worker, id, sample.bytes);
   if (status.ok()) status = make_pixels(worker, sample, epoch, id, note, next);
   if (status.ok() && !pictures_.empty()) {
