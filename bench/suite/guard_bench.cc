@@ -224,7 +224,7 @@ double least_seconds(const GuardWork& work, int passes) {
 }
 
 // Returns every lane with a value per repeat. All is made anew for each, because it matters where
-// in memory things lie: one program is up to 2 % faster than the same one started again.
+// in memory things lie: the same program, started again, can be faster.
 std::vector<GuardLane> measure_lanes(const Source& photos, const GuardBenchOptions& options) {
   const std::unique_ptr<Source> rows = make_synthetic_source(50'000, {32, 32}, 10, 1);
   std::vector<GuardLane> measured;

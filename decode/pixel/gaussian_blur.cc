@@ -4,8 +4,7 @@
 // torch's by rounding errors, which have a bound. Where a sum is nearer than that to the middle
 // between two bytes, which is one in hundreds, torch's sum is made as torch makes it.
 
-// The bytes of windows are gathered with AVX-512 VBMI; Highway calls the set of instructions that
-// contains it AVX3_DL and leaves it out unless it is asked for.
+// The bytes of windows are gathered with AVX-512 VBMI: see byte_table.cc.
 #define HWY_WANT_AVX3_DL
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Pixels are taken from several rows by lookups of AVX-512 VBMI; Highway calls the set of
-// instructions that contains it AVX3_DL and leaves it out unless it is asked for.
+// Pixels are taken from several rows by lookups of AVX-512 VBMI: see byte_table.cc.
 #define HWY_WANT_AVX3_DL
 
 #include <algorithm>

@@ -243,6 +243,7 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPosition& pos
     SampleBytes& sample = samples[row % 2];
     worker.at = slab.ids[row];
     if (worker.refusal()) return (sample = {}).bytes;
+    sample.bytes = {};  // else those of an earlier row, if this one cannot be read
     sample.status = source_.read(slab.ids[row], buffers[row % 2]->file, sample.bytes);
     if (augment_.has_pictures()) {
       read_pictures(source_, slab.ids[row], MayWait::yes, *buffers[row % 2], sample);
