@@ -24,6 +24,8 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "decode/resize/transpose_inl.h"
+
 #ifndef STOKER_PIXEL_GAUSSIAN_COMMON
 #define STOKER_PIXEL_GAUSSIAN_COMMON
 namespace stoker {
@@ -268,16 +270,7 @@ HWY_INLINE void store_taps(__m512i* v, TapBytes& values) {
   static constexpr Order kOrder;
   const __m512i order = _mm512_load_si512(kOrder.bytes);
   __m512i w[8];
-  for (int i = 0; i < 8; i += 4) {
-    const __m512i a = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-    const __m512i b = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-    const __m512i c = _mm512_unpacklo_epi32(v[i + 2], v[i + 3]);
-    const __m512i d = _mm512_unpackhi_epi32(v[i + 2], v[i + 3]);
-    w[i] = _mm512_unpacklo_epi64(a, c);
-    w[i + 1] = _mm512_unpackhi_epi64(a, c);
-    w[i + 2] = _mm512_unpacklo_epi64(b, d);
-    w[i + 3] = _mm512_unpackhi_epi64(b, d);
-  }
+  for (int i = 0; i < 8; i += 4) transpose_4x4(v + i, w + i);
   for (int i = 0; i < 4; ++i) {
     const __m512i lower = _mm512_shuffle_i32x4(w[i], w[i + 4], 0x88);
     const __m512i upper = _mm512_shuffle_i32x4(w[i], w[i + 4], 0xdd);

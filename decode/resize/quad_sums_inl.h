@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "decode/resize/resample_table.h"
+#include "decode/resize/transpose_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stoker {
@@ -122,16 +123,7 @@ HWY_INLINE __m512i clipped_bytes(__m512i a, __m512i b, __m512i c, __m512i d) {
 // Transposes 16 x 16 lanes of 32 bits.
 HWY_INLINE void transpose_16x16(__m512i* v) {
   __m512i w[16];
-  for (int i = 0; i < 16; i += 4) {
-    const __m512i a = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-    const __m512i b = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-    const __m512i c = _mm512_unpacklo_epi32(v[i + 2], v[i + 3]);
-    const __m512i d = _mm512_unpackhi_epi32(v[i + 2], v[i + 3]);
-    w[i] = _mm512_unpacklo_epi64(a, c);
-    w[i + 1] = _mm512_unpackhi_epi64(a, c);
-    w[i + 2] = _mm512_unpacklo_epi64(b, d);
-    w[i + 3] = _mm512_unpackhi_epi64(b, d);
-  }
+  for (int i = 0; i < 16; i += 4) transpose_4x4(v + i, w + i);
   // Now blocks are in place within their groups of four; transpose the 4 x 4 blocks.
   for (int i = 0; i < 4; ++i) {
     const __m512i a = _mm512_shuffle_i32x4(w[i], w[i + 4], 0x88);

@@ -1,5 +1,5 @@
 // Transposes 8 x 8 lanes of 16 bits in every 128-bit block of eight vectors, and stores such
-// blocks. Included once per instruction set, after highway.h, by the kernels of CropDecoder.
+// blocks; and 4 x 4 lanes of 32 bits. Included once per instruction set, after highway.h.
 
 // The guard is per target: Highway toggles HWY_TARGET_TOGGLE from one inclusion to the next.
 #if defined(STOKER_DECODE_TRANSPOSE_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -50,6 +50,22 @@ HWY_INLINE void store_blocks(D d, V v, T* out, ptrdiff_t stride) {
     store_blocks(half, hn::LowerHalf(half, v), out, stride);
     store_blocks(half, hn::UpperHalf(half, v), out + ptrdiff_t{kBlocks / 2} * stride, stride);
   }
+}
+
+#endif
+
+#if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX3
+
+// Transposes 4 x 4 lanes of 32 bits in every 128-bit block of four vectors.
+HWY_INLINE void transpose_4x4(const __m512i* from, __m512i* to) {
+  const __m512i a = _mm512_unpacklo_epi32(from[0], from[1]);
+  const __m512i b = _mm512_unpackhi_epi32(from[0], from[1]);
+  const __m512i c = _mm512_unpacklo_epi32(from[2], from[3]);
+  const __m512i d = _mm512_unpackhi_epi32(from[2], from[3]);
+  to[0] = _mm512_unpacklo_epi64(a, c);
+  to[1] = _mm512_unpackhi_epi64(a, c);
+  to[2] = _mm512_unpacklo_epi64(b, d);
+  to[3] = _mm512_unpackhi_epi64(b, d);
 }
 
 #endif
