@@ -69,19 +69,31 @@ struct BlockReader {
   uint64_t entry, before;  // the last lookup, and the bits that it saw
 };
 
+// Returns the field of an entry that begins at its byte kByte, counted from the lowest.
+template <class T, size_t kByte>
+HWY_INLINE T field(const uint64_t* entry) {
+  constexpr bool kIsLittle = std::endian::native == std::endian::little;
+  constexpr size_t kFirst = kIsLittle ? kByte : sizeof *entry - sizeof(T) - kByte;
+  T value;
+  std::memcpy(&value, reinterpret_cast<const uint8_t*>(entry) + kFirst, sizeof value);
+  return value;
+}
+
 // Entries without a symbol also lead past the block's end, so one branch per lookup is enough.
-// Fields are extracted with rotations, which saves instructions. Takes at most kMaxPairBits.
-// Returns true if that leads to the block's end or past it.
+// Fields are read from memory instead of shifted out of the entry, because processors can do more
+// loads in a cycle than shifts. Takes at most kMaxPairBits. Returns true if that leads to the
+// block's end or past it.
 template <int kWindow>
 HWY_INLINE bool store_pair(BlockReader& s, bool refills) {
-  const uint64_t entry = s.ac->pair[s.in.bits >> (64 - kWindow)];
+  const uint64_t* const at = &s.ac->pair[s.in.bits >> (64 - kWindow)];
+  const uint64_t entry = *at;
   if (refills) s.in.refill();
   const uint64_t before = s.in.bits;
   s.in.drop(entry);
-  s.out[s.place[entry >> 8 & 0xff]] = static_cast<int16_t>(std::rotr(entry, 16));
-  s.place += entry >> 56;
-  const uint64_t behind = behind_window<kWindow>(before, entry);
-  s.out[*s.place] = static_cast<int16_t>(std::rotr(entry, 32) + behind);
+  s.out[s.place[entry >> 8 & 0xff]] = field<int16_t, 2>(at);
+  s.place += field<uint8_t, 7>(at);
+  const uint64_t behind = (before & ~uint64_t{0} >> kWindow) >> (field<uint8_t, 6>(at) & 63);
+  s.out[*s.place] = static_cast<int16_t>(field<uint16_t, 4>(at) + behind);
   s.entry = entry;
   s.before = before;
   return s.place >= kOrder.data() + kBlockEnd;

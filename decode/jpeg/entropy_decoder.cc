@@ -11,17 +11,22 @@ HWY_BEFORE_NAMESPACE();
 namespace stoker {
 namespace HWY_NAMESPACE {
 
+// Stores up to the block's end or past it.
+template <int kWindow>
+HWY_INLINE void store_pairs(BlockReader& s) {
+  while (!store_pair<kWindow>(s, true) && !store_pair<kWindow>(s, false) &&
+         !store_pair<kWindow>(s, false)) {
+  }
+}
+
 // Returns Rest::ended or Rest::damaged.
 template <int kWindow>
 HWY_INLINE Rest store_block(BlockReader& s) {
-  bool is_past = store_pair<kWindow>(s, false) || store_pair<kWindow>(s, false);
+  if (!store_pair<kWindow>(s, false) && !store_pair<kWindow>(s, false)) store_pairs<kWindow>(s);
   for (;;) {
-    while (!is_past)
-      is_past = store_pair<kWindow>(s, true) || store_pair<kWindow>(s, false) ||
-                store_pair<kWindow>(s, false);
     const Rest rest = end_block(s);
     if (rest != Rest::in_block) return rest;
-    is_past = false;
+    store_pairs<kWindow>(s);
   }
 }
 
