@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -128,6 +129,8 @@ int CurlMulti::take_over(CURL* handle) {
 
 void CurlMulti::close_own(int fd) {
   own_.erase(fd);
+  // An older libcurl (7.81) keeps its descriptor for a while.
+  shutdown(fd, SHUT_RDWR);
   close(fd);
 }
 
