@@ -20,20 +20,23 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def _cpu():
-    flags, name = "", platform.machine()
+    flags, name, kind = "", platform.machine(), []
     try:
         with open("/proc/cpuinfo") as file:
             for line in file:
                 key, _, value = line.partition(":")
                 if key.strip() == "model name":
                     name = value.strip()
+                if key.strip() in ("cpu family", "model"):  # many kinds of processors have the same name
+                    kind.append(f"{key.strip().removeprefix('cpu ')} {value.strip()}")
                 if key.strip() in ("flags", "Features"):
                     flags = value
                     break
     except OSError:
         pass
     vectors = [v for v in ("amx_tile", "avx512_bf16", "avx512bw", "avx2", "asimd") if f" {v}" in flags]
-    return f"{name} ({', '.join(vectors)})" if vectors else name
+    words = [*kind, *vectors]
+    return f"{name} ({', '.join(words)})" if words else name
 
 
 def _commit(folder):
