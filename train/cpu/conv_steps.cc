@@ -4,6 +4,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "train/cpu/bf16_gradient.h"
 #include "train/cpu/plan_builder.h"
 
 namespace stoker {
@@ -85,6 +86,29 @@ class Convolution {
                                             descs.out, strides_, padding_, padding_);
     require_right(desc.impl_info_str());
     return desc;
+  }
+
+  // Returns the shape of the weights' gradient, if bf16_gradient.h computes it.
+  std::optional<Bf16GradientShape> own_gradient(const CpuPlanBuilder& builder, int index) const {
+    const NetNode& spec = builder.spec(index);
+    const int input = builder.node(index).input;
+    if (builder.precision(index) != Precision::bf16 || descs.casts || spec.bias) return {};
+    if (!onednn::cpu_has(dnnl::cpu_isa::avx512_core_bf16)) return {};
+    if (onednn::cpu_has(dnnl::cpu_isa::avx512_core_amx)) return {};  // oneDNN's is faster with it
+    const NodeShape &in = builder.node(input).shape, &out = builder.node(index).shape;
+    const Bf16GradientShape shape{.rows = builder.options().rows,
+                                  .in_channels = in.channels,
+                                  .out_channels = out.channels,
+                                  .in_height = in.height,
+                                  .in_width = in.width,
+                                  .out_height = out.height,
+                                  .out_width = out.width,
+                                  .kernel_height = spec.kernel.height,
+                                  .kernel_width = spec.kernel.width,
+                                  .stride = spec.stride,
+                                  .padding_height = spec.padding.height,
+                                  .padding_width = spec.padding.width};
+    return has_bf16_gradient(shape) ? std::optional(shape) : std::nullopt;
   }
 
   const LayerDescs descs;
@@ -266,6 +290,22 @@ class WeightSteps final : public CpuSteps {
 
   void build_conv_gradient(CpuPlanBuilder& builder, int dy) {
     const LayerDescs& descs = layer_->descs;
+    if (const auto shape = layer_->own_gradient(builder, index_)) {
+      layout_.master = Desc(descs.weights, memory::data_type::f32, memory::format_tag::OIhw16i16o);
+      const Desc scratch({bf16_gradient_scratch(*shape)}, memory::data_type::f32,
+                         memory::format_tag::x);
+      builder.note_implementation("conv_weights bf16 pairs");
+      builder.append(
+          "conv_weights", 0,
+          [shape = *shape, x = input(builder), dy = builder.gradient_view(index_, builder.read(dy)),
+           to = builder.parameter_gradient(layout_.master, index_, ParameterKind::conv_weight),
+           scratch = builder.new_view(scratch)](const MicroBatchRun&) {
+            bf16_gradient(shape, static_cast<const uint16_t*>(x.get_data_handle()),
+                          static_cast<const uint16_t*>(dy.get_data_handle()), floats(to),
+                          floats(scratch));
+          });
+      return;
+    }
     const auto desc = layer_->backward_weights(hint_);
     const Desc produced = desc.diff_weights_desc();
     const bool dense = produced.get_size() == descs.canonical.get_size();
