@@ -41,6 +41,22 @@ TEST_P(CpuPlanTest, NothingThatIsStillReadIsOverwritten) {
   }
 }
 
+// The backward pass does without some values, and copies others out of those that it needs.
+TEST_P(CpuPlanTest, KeepsLessForTheBackwardPass) {
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  const auto peak = [&](const NetSpec& net, const FusionRules& rules) {
+    const GradientLayout layout(net, rules);
+    const PlanOptions options = plan_options(engine_options(4, 4, 1, GetParam()), rules, true);
+    return peak_bytes(buffer_lives(MicroBatchNet(net, options, layout, engine).plan()));
+  };
+  FusionRules keeps = kCpuFusion;
+  keeps.relu_back_after_pool = keeps.recalls_parts = false;
+  const NetSpec vgg = make_net("vgg16", {224, 224}, 10);
+  const NetSpec densenet = make_net("densenet40", {32, 32}, 10);
+  EXPECT_LT(peak(vgg, kCpuFusion), 0.8 * peak(vgg, keeps));
+  EXPECT_LT(peak(densenet, kCpuFusion), 0.65 * peak(densenet, keeps));
+}
+
 // The plan decides the order of the layers' steps, not the engine.
 TEST_P(CpuPlanTest, LayersRunInTheSameOrderAsOnADevice) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);

@@ -18,7 +18,6 @@ const TestedEngine& tested_engine() {
     cpu.part_takes_less = true;
     cpu.same_logits = 1e-4;
     cpu.same_bf16_logits = 0.05;
-    cpu.evaluation_share = 2;
     cpu.workers = {{1}, {1}, {2}, {4}, {1, 4, 2}, {1, 4, 2}};
     cpu.sync_workers = 2;
     cpu.sync_replicas = 4;

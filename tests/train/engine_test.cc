@@ -72,17 +72,68 @@ TEST(EngineTest, ReplicasWithTheSameMicroBatchesLeaveTheSameBits) {
                                         batch.weights.data() + rank * 8});
       for (const float* part : replicas[rank]->gradient_buffers()) parts.push_back(part);
     }
-    for (auto& replica : replicas) {
-      for (int64_t i = 0; i < replica->gradient_buffer_floats(); ++i) {
-        float sum = 0;
-        for (const float* part : parts) sum += part[i];
-        replica->reduced_gradients()[i] = sum;
-      }
+    for (int64_t i = 0; i < whole->gradient_buffer_floats(); ++i) {
+      float sum = 0;
+      for (const float* part : parts) sum += part[i];
+      for (auto& replica : replicas) replica->reduced_gradients()[i] = sum;
     }
     for (auto& replica : replicas) apply(*replica, {});
   }
   EXPECT_TRUE(state_of(*whole) == state_of(*replicas[0]));
   EXPECT_TRUE(state_of(*whole) == state_of(*replicas[1]));
+}
+
+// An engine that is alone adds up its micro-batches in one buffer, while they run: the bits are
+// those of a sum over a buffer for each, also if the batch comes in parts and if tensors are
+// frozen.
+TEST(EngineTest, AnEngineThatIsAloneSumsInOneBuffer) {
+  NetSpec products = make_net("vgg16", {32, 32}, 10, {{16, 16, 16, 16, 24, 64}});
+  for (NetNode& node : products.nodes) node.rate = 0;  // dropout
+  for (const NetSpec& net :
+       {make_net("airnet-narrow", {32, 32}, 10), make_net("resnet20", {32, 32}, 10), products}) {
+    for (const Precision precision : tested_engine().precisions) {
+      const auto train = [&](EngineOptions options, int parts) {
+        options.rows /= parts;
+        options.accumulates = parts > 1;
+        const auto engine = started_engine(net, options);
+        EXPECT_EQ(engine->gradient_buffers().size(),
+                  options.alone ? 1u : static_cast<size_t>(options.rows / 2));
+        std::vector<TensorUpdate> tensors(parameter_table(net).size(), {.learning_rate = 0.05f});
+        for (int step = 0; step < 3; ++step) {
+          for (size_t t = 0; t < tensors.size(); ++t) tensors[t].frozen = step == 1 && t % 3 == 0;
+          engine->expect_frozen(tensors);
+          const TestBatch batch = make_batch(net, 12, 10 + step);
+          for (int part = 0; part < parts; ++part) {
+            engine->forward_backward(part_of(batch, part, parts));
+          }
+          reduce(*engine);
+          engine->update({.tensors = tensors});
+        }
+        return state_of(*engine);
+      };
+      EngineOptions options = engine_options(12, 2, 1, precision);
+      const Trained apart = train(options, 1);
+      options.alone = true;
+      for (const int workers : {1, 2, 3}) {
+        options.workers = workers;
+        for (const int parts : {1, 2, 6}) {
+          EXPECT_TRUE(apart == train(options, parts))
+              << net.name << ", " << workers << " workers, " << parts << " parts";
+        }
+      }
+    }
+  }
+}
+
+TEST(EngineTest, OneBufferTakesLessThanOneForEachMicroBatch) {
+  // Most of it are products.
+  const NetSpec net = make_net("vgg16", {32, 32}, 10, {{16, 16, 16, 16, 64, 1024}});
+  EngineOptions options = engine_options(8, 2, 2);
+  const auto apart = make_cpu_engine(net, options);
+  options.alone = true;
+  const auto alone = make_cpu_engine(net, options);
+  const int64_t buffer = apart->gradient_buffer_floats() * static_cast<int64_t>(sizeof(float));
+  EXPECT_LT(alone->planned_bytes() + 5 * buffer / 2, apart->planned_bytes());
 }
 
 TEST(EngineTest, NoReferenceKernelIsUsed) {

@@ -44,7 +44,8 @@ TEST(LoweringTest, RulesSayWhatFuses) {
   const NetSpec resnet = make_net("resnet18", {32, 32}, 10);
   for (const bool gelu : {false, true}) {
     for (const bool residual : {false, true}) {
-      const FusionRules rules{gelu, residual, false, 8};
+      const FusionRules rules{
+          .gelu_in_norm = gelu, .residual_in_norm = residual, .input_channels = 8};
       // One follows a convolution.
       EXPECT_EQ(count_of(lower(airnet, rules), OpKind::gelu) == 1, gelu);
       EXPECT_EQ(count_of(lower(resnet, rules), OpKind::add), residual ? 0 : 8);

@@ -49,10 +49,8 @@ struct TestedEngine {
   std::pair<int64_t, int64_t> norm_bytes{1, 1024};
   bool part_takes_less = false;  // than the whole batch, not only no more
 
-  // How far logits may be from those of an engine that was made otherwise; and what an engine
-  // without training may take of the memory of one with it.
+  // How far logits may be from those of an engine that was made otherwise.
   double same_logits = 0, same_bf16_logits = 0;
-  int64_t evaluation_share = 1;
 
   // Threads of replicas, in turn, for runs of the same bits.
   std::vector<std::vector<int>> workers{{1}, {1}, {1}};

@@ -71,7 +71,7 @@ class Collective {
   int size() const { return who_->size(); }
   const std::shared_ptr<Ranks>& ranks() const { return who_; }
   // result = sum over ranks and buffers. All buffers and results have result.size() floats. A
-  // rank's result may be its only buffer.
+  // rank's result may be its first buffer.
   virtual void all_reduce(int rank, std::span<const float* const> buffers,
                           std::span<float> result) = 0;
   // As Ranks has them, in host memory.

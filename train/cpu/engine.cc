@@ -58,7 +58,8 @@ CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
              options.stddev),
       engine_(dnnl::engine::kind::cpu, 0),
       workers_(std::min(options.workers, micro_batches_)),
-      nets_(workers_.size()) {
+      nets_(workers_.size()),
+      sum_(micro_batches_) {
   build_nets();
   const MicroBatchNet& first = options_.training ? *nets_[0].training : *nets_[0].evaluation;
   copies_ = std::make_unique<CpuWeightCopies>(net_, layout_, first.conv_layouts(), engine_,
@@ -93,23 +94,33 @@ void CpuEngine::allocate_training() {
   if (has_second_moments(options_.optimizer)) {
     second_moments_ = float_memory(layout_.parameter_numbers());
   }
-  if (!sums_in_place()) reduced_ = float_memory(layout_.numbers());
-  gradients_ = float_memory(micro_batches_ * layout_.numbers());
-  if (options_.accumulates) {
+  gradients_ = float_memory(gradient_buffer_count() * layout_.numbers());
+  if (options_.alone && (micro_batches_ > 1 || options_.accumulates)) {
+    for (Worker& worker : nets_) worker.scratch = float_memory(worker.training->scratch_floats());
+  }
+  if (!options_.alone && options_.accumulates) {
     earlier_ = float_memory(layout_.numbers());
     gradient_pointers_.push_back(earlier_.floats().data());
   }
-  for (int i = 0; i < micro_batches_; ++i) gradient_pointers_.push_back(gradients_of(i));
+  for (int i = 0; i < gradient_buffer_count(); ++i) {
+    gradient_pointers_.push_back(gradient_buffer(i));
+  }
 }
-
-bool CpuEngine::sums_in_place() const { return micro_batches_ == 1 && !options_.accumulates; }
 
 std::span<float> CpuEngine::reduced_gradients() {
-  return sums_in_place() ? gradients_.floats() : reduced_.floats();
+  const auto count = static_cast<size_t>(layout_.numbers());
+  return earlier_.bytes() > 0 ? earlier_.floats() : gradients_.floats().first(count);
 }
 
-float* CpuEngine::gradients_of(int micro_batch) const {
-  return gradients_.floats().data() + micro_batch * layout_.numbers();
+float* CpuEngine::gradient_buffer(int index) const {
+  return gradients_.floats().data() + index * layout_.numbers();
+}
+
+void CpuEngine::aim_gradients(MicroBatchRun& run, const Worker& worker, bool first_part) {
+  run.gradients = gradient_buffer(options_.alone ? 0 : run.micro_batch);
+  if (!options_.alone) return;
+  run.sum = &sum_;
+  if (run.micro_batch > 0 || !first_part) run.scratch = worker.scratch.floats().data();
 }
 
 void CpuEngine::leave_out(bool) {
@@ -117,8 +128,8 @@ void CpuEngine::leave_out(bool) {
 }
 
 void CpuEngine::clear_gradient(const LayoutTensor& tensor) {
-  for (int i = 0; i < micro_batches_; ++i) {
-    std::fill_n(gradients_of(i) + tensor.offset, tensor.count, 0.0f);
+  for (int i = 0; i < gradient_buffer_count(); ++i) {
+    std::fill_n(gradient_buffer(i) + tensor.offset, tensor.count, 0.0f);
   }
 }
 
@@ -128,7 +139,7 @@ void CpuEngine::clear_sum() {
   for (size_t t = 0; t < left_out_.size(); ++t) {
     if (left_out_[t]) clear_gradient(layout_.tensors()[t]);
   }
-  for (const LayoutGap& gap : gaps_) std::fill_n(gradients_of(0) + gap.offset, gap.count, 0.0f);
+  for (const LayoutGap& gap : gaps_) std::fill_n(gradient_buffer(0) + gap.offset, gap.count, 0.0f);
 }
 
 // Micro-batches begin in ascending order: synchronised batch norms need that (norm_exchange.h).
@@ -158,15 +169,16 @@ void CpuEngine::require_labels_in_range(const int32_t* labels, const char* what)
 
 std::span<const float* const> CpuEngine::gradient_buffers() const {
   const std::span<const float* const> all = gradient_pointers_;
-  return options_.accumulates && !has_earlier_ ? all.subspan(1) : all;
+  return earlier_.bytes() > 0 && !has_earlier_ ? all.subspan(1) : all;
 }
 
 // A failure here is one of all replicas: they may wait for this micro-batch, and other workers of
 // this engine for theirs.
-void CpuEngine::run_net(MicroBatchNet& net, const MicroBatchRun& run) const {
+void CpuEngine::run_net(MicroBatchNet& net, const MicroBatchRun& run) {
   try {
     net.run(run);
   } catch (...) {
+    sum_.give_up(run.micro_batch);
     if (options_.norms != nullptr) options_.norms->abort(current_error_text());
     throw;
   }
@@ -179,7 +191,8 @@ void CpuEngine::run_training(const BatchRows& batch) {
     require_labels_in_range(batch.labels, "label");
   }
   if (batch.mix_labels != nullptr) require_labels_in_range(batch.mix_labels, "second label");
-  if (sums_in_place()) clear_sum();
+  if (earlier_.bytes() == 0 && batch.first) clear_sum();
+  sum_.begin();
   const int rows = options_.micro_batch_size;
   for_each_micro_batch([&](Worker& worker, int micro_batch) {
     const int64_t first = static_cast<int64_t>(micro_batch) * rows;
@@ -187,12 +200,12 @@ void CpuEngine::run_training(const BatchRows& batch) {
     MicroBatchRun run = run_of(false);
     run.backward_weights = &copies_->backward();
     run.rows = rows_from(batch, first, net_.classes);
-    run.gradients = gradients_of(micro_batch);
     run.micro_batch = micro_batch;
+    aim_gradients(run, worker, batch.first);
     run_net(*worker.training, run);
   });
   has_earlier_ = !batch.first;
-  if (batch.last) return;
+  if (batch.last || options_.alone) return;
   const std::span<const float* const> own = std::span(gradient_pointers_).subspan(1);
   add_buffers(own, batch.first, earlier_.floats(), workers_);
 }
@@ -293,13 +306,16 @@ void CpuEngine::convert(const float* from, float* to, bool to_canonical) const {
 
 std::vector<MemoryLine> CpuEngine::memory_lines() const {
   const int64_t states = parameters_.bytes() + statistics_.bytes();
-  int64_t arenas = 0;
-  for (const Worker& worker : nets_) arenas += worker.arena.bytes();
+  int64_t arenas = 0, scratches = 0;
+  for (const Worker& worker : nets_) {
+    arenas += worker.arena.bytes();
+    scratches += worker.scratch.bytes();
+  }
   return {{"parameters and statistics", states},
           {"momenta", momenta_.bytes() + second_moments_.bytes()},
           {"average (if used)", states},
           {"gradients of the micro-batches and their sum",
-           gradients_.bytes() + reduced_.bytes() + earlier_.bytes()},
+           gradients_.bytes() + earlier_.bytes() + scratches},
           {"weights as the convolutions read them", copies_->bytes()},
           {"activations, gradients and workspaces", arenas}};
 }

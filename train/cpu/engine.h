@@ -30,7 +30,7 @@ class CpuEngine final : public NetEngine {
  private:
   struct Worker {
     std::unique_ptr<MicroBatchNet> training, evaluation;
-    CpuMemory arena;
+    CpuMemory arena, scratch;  // of micro-batches that add to a sum
   };
 
   void run_training(const BatchRows& batch) override;
@@ -53,13 +53,15 @@ class CpuEngine final : public NetEngine {
 
   void build_nets();
   void allocate_training();
-  bool sums_in_place() const;  // the sum of gradients replaces the only buffer
-  void clear_sum();            // where no step will write
+  void clear_sum();  // where no step will write
   // Throws std::invalid_argument with the first label that is no class of the net.
   void require_labels_in_range(const int32_t* labels, const char* what) const;
   MicroBatchRun run_of(bool averaged) const;
-  float* gradients_of(int micro_batch) const;
-  void run_net(MicroBatchNet& net, const MicroBatchRun& run) const;
+  int gradient_buffer_count() const { return options_.alone ? 1 : micro_batches_; }
+  float* gradient_buffer(int index) const;
+  // Where the micro-batch of a worker leaves its gradients.
+  void aim_gradients(MicroBatchRun& run, const Worker& worker, bool first_part);
+  void run_net(MicroBatchNet& net, const MicroBatchRun& run);
   void for_each_micro_batch(const std::function<void(Worker&, int micro_batch)>& job);
   // Converts between parameter_table's order and the order of the masters, in which the weights of
   // each convolution have the layout of its gradients.
@@ -73,9 +75,10 @@ class CpuEngine final : public NetEngine {
   std::vector<Worker> nets_;  // per worker
   std::unique_ptr<CpuWeightCopies> copies_;
   CpuMemory parameters_, momenta_, second_moments_, average_, statistics_, average_statistics_;
-  CpuMemory reduced_, gradients_;  // reduced gradients, unless in place; gradient buffers
-  CpuMemory earlier_;              // sum of the batch's earlier parts, if there are parts
-  bool has_earlier_ = false;       // it is of the batch that gradient_buffers() are of
+  CpuMemory gradients_;       // buffers; the first becomes the sum, unless earlier_ does
+  CpuMemory earlier_;         // sum of the batch's earlier parts, if there are parts and buffers
+  GradientSum sum_;           // of all micro-batches, where the engine is alone
+  bool has_earlier_ = false;  // it is of the batch that gradient_buffers() are of
   std::vector<const float*> gradient_pointers_;  // of earlier_, if there are parts; of gradients_
   bool gradients_finite_ = true;                 // of the last update, as is the norm
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();

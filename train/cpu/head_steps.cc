@@ -28,19 +28,24 @@ void forward_linear(const HeadShape& s, const float* parameters, const float* fe
   }
 }
 
+struct HeadGradients {
+  float *weight, *bias;  // bias null: none
+};
+
 void backward_linear(const HeadShape& s, const float* parameters, const float* features,
-                     const float* logit_gradient, float* feature_gradient, float* gradients) {
+                     const float* logit_gradient, float* feature_gradient,
+                     const HeadGradients& to) {
   dnnl::sgemm('T', 'N', s.classes, s.features, s.rows, s.scale, logit_gradient, s.classes, features,
-              s.features, 0.f, gradients + s.weight, s.features);
+              s.features, 0.f, to.weight, s.features);
   dnnl::sgemm('N', 'N', s.rows, s.features, s.classes, s.scale, logit_gradient, s.classes,
               parameters + s.weight, s.features, 0.f, feature_gradient, s.features);
-  if (s.bias < 0) return;
+  if (to.bias == nullptr) return;
   for (int k = 0; k < s.classes; ++k) {
     float sum = 0;
     for (int row = 0; row < s.rows; ++row) {
       sum += logit_gradient[static_cast<int64_t>(row) * s.classes + k];
     }
-    gradients[s.bias + k] = s.scale * sum;
+    to.bias[k] = s.scale * sum;
   }
 }
 
@@ -211,13 +216,22 @@ class CpuHeadSteps final : public CpuSteps {
   void build_backward(CpuPlanBuilder& builder) override {
     const int input = builder.node(index_).input;
     const int buffer = builder.new_buffer(static_cast<int64_t>(features_desc_.get_size()));
-    builder.append("linear_back", 0,
-                   [shape = shape_, in = builder.read_view(features_desc_, features_),
-                    out = builder.view(features_desc_, buffer),
-                    logits = builder.read_view(logits_desc_, logits_)](const MicroBatchRun& r) {
-                     backward_linear(shape, r.parameters, floats(in), floats(logits), floats(out),
-                                     r.gradients);
-                   });
+    const auto gradient = [&](int64_t count, ParameterKind kind) {
+      const Desc desc({count}, memory::data_type::f32, memory::format_tag::x);
+      return builder.parameter_gradient(desc, index_, kind);
+    };
+    const memory weight =
+        gradient(int64_t{shape_.classes} * shape_.features, ParameterKind::linear_weight);
+    memory bias;
+    if (shape_.bias >= 0) bias = gradient(shape_.classes, ParameterKind::linear_bias);
+    builder.append(
+        "linear_back", 0,
+        [shape = shape_, in = builder.read_view(features_desc_, features_),
+         out = builder.view(features_desc_, buffer),
+         logits = builder.read_view(logits_desc_, logits_), weight, bias](const MicroBatchRun& r) {
+          backward_linear(shape, r.parameters, floats(in), floats(logits), floats(out),
+                          {floats(weight), floats_or_null(bias)});
+        });
     if (!builder.wants_gradient(input)) return;
     const int dx = builder.new_gradient(input);
     builder.copy(builder.read_view(features_desc_, buffer), builder.gradient_view(input, dx));
@@ -236,17 +250,17 @@ class CpuHeadSteps final : public CpuSteps {
     // The metrics and the rows' results are those of the last head. What is not finite in another
     // one shows in its gradients.
     const bool last = index_ + 1 == static_cast<int>(builder.nodes().size());
-    builder.append(
-        "loss", 0,
-        [shape = shape_, loss, last, kind = builder.net().loss,
-         metrics = builder.layout().metrics(), in = builder.read_view(features_desc_, features_),
-         out = builder.view(logits_desc_, logits_)](const MicroBatchRun& r) {
-          forward_linear(shape, r.parameters, floats(in), floats(out));
-          BatchRows rows = r.rows;
-          if (!last) rows.results = nullptr;
-          const StepMetrics made = compute_loss(kind, loss, rows, floats(out));
-          if (last) write_metrics(made, r.gradients + metrics);
-        });
+    builder.append("loss", 0,
+                   [shape = shape_, loss, last, kind = builder.net().loss,
+                    metrics = builder.layout().metrics() - builder.layout().moments(),
+                    in = builder.read_view(features_desc_, features_),
+                    out = builder.view(logits_desc_, logits_)](const MicroBatchRun& r) {
+                     forward_linear(shape, r.parameters, floats(in), floats(out));
+                     BatchRows rows = r.rows;
+                     if (!last) rows.results = nullptr;
+                     const StepMetrics made = compute_loss(kind, loss, rows, floats(out));
+                     if (last) write_metrics(made, r.rest + metrics);
+                   });
   }
 
   const int index_;

@@ -19,6 +19,13 @@ void point_all(const std::vector<Binding>& bindings, const float* base) {
   for (const Binding& binding : bindings) point(binding.memory, base + binding.where);
 }
 
+void point_all(const std::vector<GradientBinding>& bindings, const MicroBatchRun& run) {
+  for (const GradientBinding& binding : bindings) {
+    point(binding.memory, run.scratch != nullptr ? run.scratch + binding.in_scratch
+                                                 : run.gradients + binding.offset);
+  }
+}
+
 void point_all(const std::vector<Binding>& bindings, const std::vector<dnnl::memory>& weights) {
   for (const Binding& binding : bindings) {
     point(binding.memory, weights[binding.where].get_data_handle());
@@ -72,15 +79,25 @@ void MicroBatchNet::place(std::byte* arena) {
 
 void* MicroBatchNet::input() const { return program_->input.get_data_handle(); }
 
-void MicroBatchNet::run(const MicroBatchRun& run) {
+int64_t MicroBatchNet::scratch_floats() const {
+  return program_->scratch_floats + layout_.numbers() - layout_.moments();
+}
+
+void MicroBatchNet::run(MicroBatchRun run) {
   point_all(program_->parameters, run.parameters);
   point_all(program_->statistics, run.statistics);
   point_all(program_->forward_weights, *run.forward_weights);
   if (run.gradients != nullptr) {
     point_all(program_->backward_weights, *run.backward_weights);
-    point_all(program_->gradients, run.gradients);
+    point_all(program_->gradients, run);
+    run.rest = run.scratch != nullptr ? run.scratch + program_->scratch_floats
+                                      : run.gradients + layout_.moments();
   }
   program_->run(run);
+  if (run.gradients == nullptr) return;
+  const GradientSum::Turn turn(run.sum, run.micro_batch);
+  if (run.scratch == nullptr) return;
+  add_to(run.gradients + layout_.moments(), run.rest, layout_.numbers() - layout_.moments());
 }
 
 void MicroBatchNet::leave_out(const std::vector<bool>& tensors) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "train/cpu/gradient_sum.h"
 #include "train/cpu/onednn_compat.h"
 #include "train/engine/engine.h"
 #include "train/graph/plan_builder.h"
@@ -80,8 +81,14 @@ struct MicroBatchRun {
   const std::vector<dnnl::memory>* backward_weights = nullptr;  // training
   BatchRows rows;                                               // training; without images
   int micro_batch = 0;                                          // training; of the batch
-  float* gradients = nullptr;  // training: a gradient buffer (GradientLayout)
-  float* logits = nullptr;     // evaluation: (rows, classes)
+  // Training: a gradient buffer (GradientLayout). Micro-batches that share it have a `sum`, and a
+  // `scratch` of scratch_floats() if they add to it: where the gradients of a layer are until then,
+  // and at its end what follows all gradients in a buffer.
+  float* gradients = nullptr;
+  GradientSum* sum = nullptr;
+  float* scratch = nullptr;
+  float* rest = nullptr;    // training: where moments and metrics go, as GradientLayout has them
+  float* logits = nullptr;  // evaluation: (rows, classes)
 };
 
 struct MicroBatchProgram;  // plan_builder.h
@@ -98,7 +105,9 @@ class MicroBatchNet {
   int64_t arena_bytes() const;
   void place(std::byte* arena);  // REQUIRES: arena_bytes(), aligned to a page
   void* input() const;           // for MicroBatchInput to write before run()
-  void run(const MicroBatchRun& run);
+  int64_t scratch_floats() const;
+  // `run.rest` is chosen by run().
+  void run(MicroBatchRun run);
   // See ExecutionPlan::leave_out().
   void leave_out(const std::vector<bool>& tensors);
 

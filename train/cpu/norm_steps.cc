@@ -13,7 +13,7 @@ std::span<float> numbers(const memory& m) {
   return {floats(m), m.get_desc().get_size() / sizeof(float)};
 }
 
-// Writes the moments of this micro-batch for the running statistics into the gradient buffer: the
+// Writes the moments of this micro-batch for the running statistics, behind the gradients: the
 // mean's distance d from the running mean (which is the same in all replicas), and variance + d^2.
 // Averages of both over any micro-batches give the statistics of their union, without the
 // cancellation of E[x^2] - E[x]^2.
@@ -33,13 +33,12 @@ Desc per_channel(const CpuPlanBuilder& builder, int index) {
 void append_moments(CpuPlanBuilder& builder, int index, int mean, int variance) {
   const int64_t channels = builder.node(index).shape.channels;
   const int64_t offset = builder.layout().statistics_of(builder.node(index).node);
-  const int64_t moments = builder.layout().moments() + offset;
   const Desc desc = per_channel(builder, index);
   builder.append("moments", 0,
                  [=, mean = builder.read_view(desc, mean),
                   variance = builder.read_view(desc, variance)](const MicroBatchRun& run) {
                    write_moments(channels, floats(mean), floats(variance), run.statistics + offset,
-                                 run.gradients + moments);
+                                 run.rest + offset);
                  });
 }
 

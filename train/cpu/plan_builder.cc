@@ -1,5 +1,6 @@
 #include "train/cpu/plan_builder.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -48,6 +49,20 @@ void CpuPlanBuilder::layer(int index) {
   layers_[index]->build_forward(*this);
 }
 
+void CpuPlanBuilder::layer_back(int index) {
+  layer_floats_ = 0;
+  own_gradients_.clear();
+  layers_[index]->build_backward(*this);
+  begin(index, StepUse::parameters);
+  append("sum_gradients", 0, [own = own_gradients_](const MicroBatchRun& run) {
+    const GradientSum::Turn turn(run.sum, run.micro_batch);
+    if (run.scratch == nullptr) return;
+    for (const LayerGradient& g : own) {
+      add_to(run.gradients + g.offset, run.scratch + g.in_scratch, g.count);
+    }
+  });
+}
+
 dnnl::memory CpuPlanBuilder::bind(std::vector<Binding>& list, const onednn::Desc& desc,
                                   int64_t where) {
   list.push_back({dnnl::memory(desc, engine_, DNNL_MEMORY_NONE), where});
@@ -72,7 +87,13 @@ dnnl::memory CpuPlanBuilder::statistics(const onednn::Desc& desc, int64_t offset
 
 dnnl::memory CpuPlanBuilder::parameter_gradient(const onednn::Desc& desc, int index,
                                                 ParameterKind kind) {
-  return bind(program_.gradients, desc, layout().offset_of(node(index).node, kind));
+  const LayoutTensor& tensor = layout().tensors()[layout().tensor_of(node(index).node, kind)];
+  program_.gradients.push_back(
+      {dnnl::memory(desc, engine_, DNNL_MEMORY_NONE), tensor.offset, layer_floats_});
+  own_gradients_.push_back({tensor.offset, tensor.count, layer_floats_});
+  layer_floats_ += round_up(tensor.count, GradientLayout::kTensorAlignment);
+  program_.scratch_floats = std::max(program_.scratch_floats, layer_floats_);
+  return program_.gradients.back().memory;
 }
 
 dnnl::memory CpuPlanBuilder::forward_weights(const onednn::Desc& desc, int index) {

@@ -17,19 +17,31 @@ struct Binding {
   int64_t where = 0;  // a buffer, a node, or an offset in floats: see MicroBatchProgram
 };
 
+// A view of a parameter's gradient.
+struct GradientBinding {
+  dnnl::memory memory;
+  int64_t offset = 0, in_scratch = 0;  // in a gradient buffer; in MicroBatchRun::scratch
+};
+
 struct MicroBatchProgram : ProgramOf<MicroBatchRun> {
   std::vector<Binding> arena;             // where = buffer
   std::vector<Binding> forward_weights;   // where = node
   std::vector<Binding> backward_weights;  // where = node
   std::vector<Binding> parameters;        // where = offset in the masters
   std::vector<Binding> statistics;        // where = offset in the statistics
-  std::vector<Binding> gradients;         // where = offset in the gradient buffer
+  std::vector<GradientBinding> gradients;
+  int64_t scratch_floats = 0;  // that the gradients of a layer take
   std::vector<ConvLayout> conv_layouts;
   dnnl::memory input;
 };
 
 inline float* floats(const dnnl::memory& memory) {
   return static_cast<float*>(memory.get_data_handle());
+}
+
+// A layer may lack a bias.
+inline float* floats_or_null(const dnnl::memory& memory) {
+  return memory.get(true) == nullptr ? nullptr : floats(memory);
 }
 
 constexpr dnnl::memory::data_type data_type(Precision precision) {
@@ -72,6 +84,7 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
   // Views of memory that is set before every run.
   dnnl::memory parameter(const onednn::Desc& desc, int index, ParameterKind kind);
   dnnl::memory statistics(const onednn::Desc& desc, int64_t offset);
+  // In the backward steps of the layer, once for each parameter.
   dnnl::memory parameter_gradient(const onednn::Desc& desc, int index, ParameterKind kind);
   dnnl::memory forward_weights(const onednn::Desc& desc, int index);
   dnnl::memory backward_weights(const onednn::Desc& desc, int index);
@@ -103,7 +116,7 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
   void pad_channels(int index, int x, int y) override;
   void pad_channels_back(int index, int dy, int dx) override;
   void layer(int index) override;
-  void layer_back(int index) override { layers_[index]->build_backward(*this); }
+  void layer_back(int index) override;
 
   const dnnl::engine engine_;
   const dnnl::stream stream_;
@@ -111,6 +124,12 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
   const ActivationLayout activation_layout_;
   MicroBatchProgram& program_;
   std::vector<std::unique_ptr<LayerSteps<CpuPlanBuilder>>> layers_;  // per node
+
+  struct LayerGradient {
+    int64_t offset, count, in_scratch;  // as in GradientBinding
+  };
+  std::vector<LayerGradient> own_gradients_;  // of the layer whose backward steps are made
+  int64_t layer_floats_ = 0;                  // of the scratch that they take
 };
 
 using CpuSteps = LayerSteps<CpuPlanBuilder>;

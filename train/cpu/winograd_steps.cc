@@ -8,11 +8,6 @@ using dnnl::memory;
 using onednn::Desc;
 using onednn::Dims;
 
-// Views of a bias that a convolution may lack.
-float* floats_or_null(const memory& memory) {
-  return memory.get(true) == nullptr ? nullptr : floats(memory);
-}
-
 bool takes(const CpuPlanBuilder& builder, int index) {
   const NetNode& spec = builder.spec(index);
   const FusedNode& node = builder.node(index);
@@ -59,8 +54,7 @@ class WinogradSteps final : public CpuSteps {
   void build_backward(CpuPlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
     const int dy = builder.take_gradient(index_, 1)[0];
-    const int before =
-        reads_output(node.activation) ? builder.append_activation_back(index_, dy) : dy;
+    const int before = builder.before_activation(index_, dy);
     builder.begin(index_, StepUse::parameters);
     build_backward_weights(builder, before);
     builder.begin(index_, StepUse::inputs);

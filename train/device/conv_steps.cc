@@ -34,9 +34,7 @@ class ConvSteps final : public DeviceSteps {
   void build_backward(DevicePlanBuilder& builder) override {
     const int input = builder.node(index_).input;
     const int incoming = builder.take_gradient(index_, 1)[0];
-    const int dy = reads_output(builder.node(index_).activation)
-                       ? builder.append_activation_back(index_, incoming)
-                       : incoming;
+    const int dy = builder.before_activation(index_, incoming);
     builder.begin(index_, StepUse::parameters, weight_tensor_);
     build_backward_weights(builder, dy);
     if (bias_ >= 0) {

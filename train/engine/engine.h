@@ -54,6 +54,9 @@ struct EngineOptions {
   OptimizerKind optimizer = OptimizerKind::sgd;
   bool clips = false;        // update() may get a clip_norm
   bool accumulates = false;  // a global batch may come in several BatchRows
+  // No other replica's gradients join this one's, so that their sum may be computed here at once
+  // (gradient_buffers()).
+  bool alone = false;
   // The exchange of replicas whose batch norms are synchronised (train/collective/norm_exchange.h
   // and device_norm_exchange.h): where they meet, and which of them this one is. `norms` is for the
   // CPU engine and must outlive it; `device_norms` is for engines that queue their work, lives as
@@ -196,11 +199,11 @@ class Engine {
   // engine's alignment; the moments and metrics, which must keep their precision, follow.
   virtual int64_t gradient_buffer_floats() const = 0;
   virtual int64_t gradient_floats() const = 0;
-  // Returns the gradient buffers in the order of the micro-batches, in memory of the engine's
-  // device. Gaps are 0: a wire that encodes blocks of numbers sees them, too.
+  // Returns the gradient buffers in the order of the micro-batches, or their sum, in memory of the
+  // engine's device. Gaps are 0: a wire that encodes blocks of numbers sees them, too.
   virtual std::span<const float* const> gradient_buffers() const = 0;
   // Returns the buffer for the reduced gradients: gradient_buffer_floats() floats on the engine's
-  // device, owned by the engine. If there is one gradient buffer, it may be that buffer.
+  // device, owned by the engine. It may be the first gradient buffer.
   virtual std::span<float> reduced_gradients() = 0;
   // Applies reduced_gradients() to weights, momenta and running statistics. Does nothing if a total
   // is not finite.

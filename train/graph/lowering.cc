@@ -111,6 +111,17 @@ int norm_of_addition(const std::vector<FusedNode>& nodes, const FusedNode& add) 
   return -1;
 }
 
+void pass_relu_gradients_after_pools(std::vector<FusedNode>& nodes) {
+  for (FusedNode& pool : nodes) {
+    if (pool.kind != OpKind::max_pool) continue;
+    FusedNode& producer = nodes[pool.input];
+    const bool fused = producer.kind == OpKind::conv && producer.activation == Activation::relu;
+    if (!fused || producer.readers != 1) continue;
+    pool.activation = Activation::relu;
+    producer.passed_by_pool = true;
+  }
+}
+
 std::vector<FusedNode> without_additions(std::vector<FusedNode> nodes) {
   std::vector<bool> gone(nodes.size(), false);
   for (FusedNode& node : nodes) {
@@ -149,6 +160,7 @@ std::vector<FusedNode> lower(const NetSpec& net, const FusionRules& rules, bool 
   std::vector<FusedNode> nodes = with_activations(net, rules, training);
   if (rules.residual_in_norm) nodes = without_additions(std::move(nodes));
   count_readers(nodes);
+  if (training && rules.relu_back_after_pool) pass_relu_gradients_after_pools(nodes);
   const bool padded = std::ranges::all_of(nodes, [&](const FusedNode& node) {
     const std::vector<int> inputs = inputs_of(node);
     const bool reads_input = std::ranges::find(inputs, 0) != inputs.end();

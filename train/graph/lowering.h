@@ -24,17 +24,28 @@ struct FusionRules {
   bool residual_in_norm = false;  // a batch norm includes an addition that is its only reader
   // A convolution includes a ReLU, tanh or sigmoid that is its only reader.
   bool activation_in_conv = false;
+  // The gradient of a ReLU passes before that of the max pool that is its only reader, where there
+  // are fewer values: a window's largest value has passed the ReLU if the pool's output is
+  // positive, and no other value has a gradient. The backward pass then does not need the ReLU's
+  // output.
+  bool relu_back_after_pool = false;
+  // Where the backward pass needs a concatenation and a part of it, it copies the part out of the
+  // concatenation, instead of keeping both. In a DenseNet each concatenation is a part of the next.
+  bool recalls_parts = false;
   int input_channels = 1;  // the input is padded to these if only convolutions read it
 };
 
 struct FusedNode {
   OpKind kind = OpKind::input;
-  int node = 0;                              // of the NetSpec: has the parameters and attributes
-  int input = -1;                            // indices of fused nodes
-  std::vector<int> more_inputs;              // add, concat; batch_norm: the residual, if any
-  Activation activation = Activation::none;  // also of the nodes of activations
-  int readers = 0;                           // how often its output is read
-  NodeShape shape;                           // of the output, one row
+  int node = 0;                  // of the NetSpec: has the parameters and attributes
+  int input = -1;                // indices of fused nodes
+  std::vector<int> more_inputs;  // add, concat; batch_norm: the residual, if any
+  // Also of the nodes of activations. Of a max pool: the ReLU of its input, whose gradient it
+  // passes.
+  Activation activation = Activation::none;
+  bool passed_by_pool = false;  // the gradient of the activation: the reader is such a max pool
+  int readers = 0;              // how often its output is read
+  NodeShape shape;              // of the output, one row
 };
 
 std::vector<int> inputs_of(const FusedNode& node);  // in order

@@ -100,11 +100,16 @@ bool PlanBuilder::value_needed_backward(int index) const {
   if (!options_.training) return false;
   const FusedNode& self = node(index);
   const bool kept_by_norm = self.kind == OpKind::batch_norm;  // it keeps what it needs
-  if (!kept_by_norm && reads_output(self.activation)) return true;
+  if (!kept_by_norm && !self.passed_by_pool && reads_output(self.activation)) return true;
   return std::ranges::any_of(nodes(), [&](const FusedNode& reader) {
     const bool rereads = has_parameters(reader.kind) || reader.kind == OpKind::gelu;
     return rereads && reader.input == index;
   });
+}
+
+bool PlanBuilder::recalls_part(int index, int part) const {
+  return options_.fusion.recalls_parts && part != 0 && value_needed_backward(part) &&
+         value_needed_backward(index);
 }
 
 void PlanBuilder::build_backward(int index) {
@@ -112,19 +117,23 @@ void PlanBuilder::build_backward(int index) {
   if (has_parameters(kind)) return layer_back(index);
   const int dy = take_gradient(index, 1)[0];
   if (kind == OpKind::add) {
-    const bool relu = node(index).activation == Activation::relu;
-    const int passed = relu ? append_activation_back(index, dy) : dy;
+    const int passed = before_activation(index, dy);
     for (const int input : inputs_of(node(index))) {
       if (wants_gradient(input)) pass_gradient(input, passed);
     }
     return release(dy);
   }
+  const int passed = kind == OpKind::max_pool ? before_activation(index, dy) : dy;
   int first = 0;  // channel of a concatenation
   for (const int input : inputs_of(node(index))) {
     const int begin = first;
     first += node(input).shape.channels;
+    if (kind == OpKind::concat && recalls_part(index, input)) {
+      const int whole = value(index);
+      concat_back(index, input, begin, whole, define_value(input));
+    }
     if (!wants_gradient(input)) continue;
-    read(dy);
+    read(passed);
     switch (kind) {
       case OpKind::concat:
         concat_back(index, input, begin, dy, new_gradient(input));
@@ -138,7 +147,7 @@ void PlanBuilder::build_backward(int index) {
       case OpKind::max_pool:
       case OpKind::avg_pool:
       case OpKind::adaptive_avg_pool:
-        pool_back(index, dy, new_gradient(input));
+        pool_back(index, passed, new_gradient(input));
         break;
       default: {
         const int seen = value(reads_output(node(index).activation) ? index : input);
@@ -149,7 +158,8 @@ void PlanBuilder::build_backward(int index) {
   release(dy);
 }
 
-int PlanBuilder::append_activation_back(int index, int dy) {
+int PlanBuilder::before_activation(int index, int dy) {
+  if (node(index).passed_by_pool || !reads_output(node(index).activation)) return dy;
   const int y = value(index);
   read(dy);
   const int before = owned(dy) ? write(dy) : new_buffer(value_bytes(index));

@@ -75,9 +75,10 @@ class PlanBuilder {
   // else a new buffer.
   int gradient_over(int index, int taken);
 
-  // Appends the backward step of the activation that a node includes, and returns the buffer with
-  // the gradient before it: `dy` if that may be overwritten. REQUIRES: reads_output().
-  int append_activation_back(int index, int dy);
+  // Returns the buffer with the gradient before the activation that a node includes: `dy`, if the
+  // activation reads its input or passes no gradient here, or if a step, which is appended, may
+  // overwrite it.
+  int before_activation(int index, int dy);
 
   // Sets the node and the use of the steps that follow.
   void begin(int index, StepUse use, int tensor = -1);
@@ -114,6 +115,9 @@ class PlanBuilder {
   void build_backward(int index);
   void build_add(int index);
   bool value_needed_backward(int index) const;
+  // Returns whether the backward pass copies a part out of a concatenation for the steps to come,
+  // so that the part need not be kept.
+  bool recalls_part(int index, int part) const;
 
   const NetSpec& net_;
   const PlanOptions options_;

@@ -100,6 +100,7 @@ EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& sh
   engine.micro_batch_size = shape.micro_batch_size;
   engine.nominal_rows = shape.update_batch;
   engine.accumulates = shape.parts > 1;
+  engine.alone = shape.update_batch == shape.rows * shape.parts;
   engine.precision = run_precision(options);
   engine.workers = shape.engine_threads;
   engine.mean = recipe.mean;
@@ -133,7 +134,7 @@ int64_t slab_bytes(const BatchQuestion& question, int64_t rows) {
 }
 
 // Computes the limits from the planned bytes of an engine with one micro-batch per thread; every
-// further micro-batch adds a gradient buffer. The sum of a single one needs no buffer.
+// further micro-batch adds a gradient buffer, unless the engine adds them up.
 BatchLimits cpu_limits(const BatchQuestion& question) {
   const TrainOptions& options = question.options;
   const int micro_batch = options.recipe.micro_batch_size;
@@ -143,6 +144,7 @@ BatchLimits cpu_limits(const BatchQuestion& question) {
                                                   .engine_threads = threads,
                                                   .parts = options.accumulate});
   engine.nominal_rows = engine.rows;
+  engine.alone = question.all_replicas == 1;
   // Engines whose batch norms are synchronised have another layout; this one meets nobody.
   NormExchange norms(1, 0, 0);
   if (synchronised_replicas(options) > 1) engine.norms = &norms;
@@ -158,11 +160,9 @@ BatchLimits cpu_limits(const BatchQuestion& question) {
   limits.memory_bytes = static_cast<int64_t>(kShare * free_host_bytes()) / sharing;
   limits.memory_name = fmt::format("{:.0f}% of the memory that is free{}", 100 * kShare,
                                    sharing > 1 ? fmt::format(", for one of {}", sharing) : "");
-  const bool sums_in_place = threads == 1 && options.accumulate == 1;
-  limits.bytes = [=, &question](int64_t rows) {
-    const int64_t more = std::max<int64_t>(rows / micro_batch - threads, 0);
-    return base + (more + (sums_in_place && more > 0 ? 1 : 0)) * part +
-           slabs * slab_bytes(question, rows);
+  limits.bytes = [=, &question, alone = engine.alone](int64_t rows) {
+    const int64_t more = alone ? 0 : std::max<int64_t>(rows / micro_batch - threads, 0);
+    return base + more * part + slabs * slab_bytes(question, rows);
   };
   return limits;
 }

@@ -91,6 +91,7 @@ std::unique_ptr<stoker::Engine> build_engine(const Arguments& arguments) {
   options.rows = arguments.batch;
   options.micro_batch_size = arguments.batch / arguments.micro_batches;
   options.nominal_rows = arguments.batch;
+  options.alone = true;
   options.workers = arguments.workers;
   options.precision =
       arguments.precision == "bf16" ? stoker::Precision::bf16 : stoker::Precision::fp32;
