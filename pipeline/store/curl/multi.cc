@@ -1,9 +1,7 @@
 #include "pipeline/store/curl/multi.h"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,15 +27,14 @@ CurlMulti::Descriptor::Descriptor(int fd, const char* what) : fd_(fd) {
 
 CurlMulti::Descriptor::~Descriptor() { close(fd_); }
 
-CurlMulti::CurlMulti(int connections, std::function<void(int)> on_own)
+CurlMulti::CurlMulti(int connections)
     : epoll_(epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
       woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"),
       multi_(make_multi()),
-      on_own_(std::move(on_own)),
       // After a break of the whole process all of them may be ready, and each is to be read before
       // one counts as stalled.
       events_(static_cast<size_t>(connections) + 1) {
-  limit(connections);
+  curl_multi_setopt(multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, long{connections});
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, long{connections});
   curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, on_socket);
   curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
@@ -46,10 +43,7 @@ CurlMulti::CurlMulti(int connections, std::function<void(int)> on_own)
   watch(woken_.fd(), EPOLLIN);
 }
 
-CurlMulti::~CurlMulti() {
-  curl_multi_cleanup(multi_);
-  for (const int fd : own_) close(fd);
-}
+CurlMulti::~CurlMulti() { curl_multi_cleanup(multi_); }
 
 int CurlMulti::on_socket(CURL*, curl_socket_t socket, int what, void* self, void*) {
   auto& multi = *static_cast<CurlMulti*>(self);
@@ -97,10 +91,6 @@ void CurlMulti::act_on(int fd, uint32_t events) {
     eventfd_read(fd, &times);
     return;
   }
-  if (own_.contains(fd)) {
-    on_own_(fd);
-    return;
-  }
   if (resting_.erase(fd) > 0) {
     epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
     return;
@@ -111,27 +101,6 @@ void CurlMulti::act_on(int fd, uint32_t events) {
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) mask |= CURL_CSELECT_ERR;
   int running = 0;
   curl_multi_socket_action(multi_, fd, mask, &running);
-}
-
-int CurlMulti::take_over(CURL* handle) {
-  curl_socket_t socket = CURL_SOCKET_BAD;
-  curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, &socket);
-  if (socket == CURL_SOCKET_BAD) return -1;
-  // libcurl closes its descriptor, and a second one keeps the connection. The kernel would go on
-  // watching the first one.
-  const int fd = fcntl(socket, F_DUPFD_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, socket, nullptr);
-  own_.insert(fd);
-  watch(fd, EPOLLIN);
-  return fd;
-}
-
-void CurlMulti::close_own(int fd) {
-  own_.erase(fd);
-  // An older libcurl (7.81) keeps its descriptor for a while.
-  shutdown(fd, SHUT_RDWR);
-  close(fd);
 }
 
 int CurlMulti::milliseconds_to(Clock::time_point time) const {
