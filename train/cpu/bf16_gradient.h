@@ -1,9 +1,8 @@
 // The gradient of a convolution's weights in bf16: for each pixel of the kernel a product of
 // matrices, inputs by outputs, whose inner dimension is the pixels of the output. It uses AVX-512's
 // instruction that adds pairs of bf16 products to fp32; a pair is the same channel of two pixels,
-// and both sides are interleaved so, a block of pixels at a time. For the same instruction
-// oneDNN 2.6 has kernels that take 1.0 to 1.6 times as long on a Zen 4 (1x1 convolutions of
-// ResNet-50: 1.1 to 1.4 times).
+// and both sides are interleaved so, a block of pixels at a time. The next block
+// is fetched meanwhile, which oneDNN 2.6's kernels for that instruction do not do.
 //
 // Runs on the calling thread, in an order that depends on the shape alone.
 #pragma once

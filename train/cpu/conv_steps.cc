@@ -94,7 +94,7 @@ class Convolution {
     const int input = builder.node(index).input;
     if (builder.precision(index) != Precision::bf16 || descs.casts || spec.bias) return {};
     if (!onednn::cpu_has(dnnl::cpu_isa::avx512_core_bf16)) return {};
-    if (onednn::cpu_has(dnnl::cpu_isa::avx512_core_amx)) return {};  // oneDNN's is faster with it
+    if (onednn::cpu_has(dnnl::cpu_isa::avx512_core_amx)) return {};  // oneDNN uses it
     const NodeShape &in = builder.node(input).shape, &out = builder.node(index).shape;
     const Bf16GradientShape shape{.rows = builder.options().rows,
                                   .in_channels = in.channels,
