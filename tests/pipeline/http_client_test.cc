@@ -1,9 +1,15 @@
 // The client on libcurl: what it makes of every kind of answer, what it sends, cancels and ends.
 #include "pipeline/store/http_client.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -227,12 +233,22 @@ TEST_F(HttpClientTest, KeepsItsConnections) {
 }
 
 // The system says again and again that such a connection has ended, as long as anybody asks: the
-// client's thread would never be asleep for long.
+// client's thread would never be asleep for long. A forked process keeps the connection open when
+// the client closes it.
 TEST_F(HttpClientTest, AConnectionThatItsServerEndsWhileItRestsCostsNothing) {
-  for (int i = 0; i < 3; ++i) {
+  std::vector<pid_t> forked;
+  for (int i = 0; i < 4; ++i) {
     ObjectServer ending;
     ending.put("/object", object_, kEtag);
-    EXPECT_TRUE(client_->get({.url = ending.url("/object")}).complete);
+    HttpRequest request = range(0, out_);
+    request.url = ending.url("/object");
+    if (i % 2 == 0) request.out = {};  // on libcurl's connection
+    EXPECT_TRUE(client_->get(request).complete);
+    if (i < 2) continue;
+    forked.push_back(fork());
+    if (forked.back() == 0) {
+      for (;;) pause();
+    }
   }
   EXPECT_TRUE(wait_until([] {
     for (int look = 0; look < 300; ++look) {
@@ -241,6 +257,29 @@ TEST_F(HttpClientTest, AConnectionThatItsServerEndsWhileItRestsCostsNothing) {
     return true;
   }));
   EXPECT_TRUE(client_->get(range(0, out_)).complete);
+  for (const pid_t child : forked) {
+    ASSERT_GT(child, 0);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+}
+
+TEST_F(HttpClientTest, AProgramThatIsStartedHasNoConnection) {
+  HttpRequest request = range(0, out_);
+  EXPECT_TRUE(client_->get(request).complete);
+  request.out = {};
+  EXPECT_TRUE(client_->get(request).complete);
+  int found = 0;
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_in peer{};
+    socklen_t size = sizeof peer;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    if (server_.url("").ends_with(":" + std::to_string(ntohs(peer.sin_port)))) {
+      ++found;
+      EXPECT_NE(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+    }
+  }
+  EXPECT_EQ(found, server_.connections());
 }
 
 TEST_F(HttpClientTest, OpensNoMoreConnectionsThanItMay) {

@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +45,32 @@ CurlMulti::CurlMulti(int connections)
 }
 
 CurlMulti::~CurlMulti() { curl_multi_cleanup(multi_); }
+
+void CurlMulti::add(CURL* handle) {
+  curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, on_open);
+  curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, this);
+  curl_easy_setopt(handle, CURLOPT_CLOSESOCKETFUNCTION, on_close);
+  curl_easy_setopt(handle, CURLOPT_CLOSESOCKETDATA, this);
+  curl_multi_add_handle(multi_, handle);
+}
+
+// libcurl's own way lets the programs that this one starts have the connections.
+curl_socket_t CurlMulti::on_open(void*, curlsocktype, curl_sockaddr* address) {
+  return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+int CurlMulti::on_close(void* self, curl_socket_t socket) {
+  static_cast<CurlMulti*>(self)->close_socket(socket);
+  return 0;
+}
+
+// A process that was forked may have the connection, too, so that the kernel would go on watching
+// it, by a number that is soon another file's.
+void CurlMulti::close_socket(int fd) {
+  resting_.erase(fd);
+  epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
+  close(fd);
+}
 
 int CurlMulti::on_socket(CURL*, curl_socket_t socket, int what, void* self, void*) {
   auto& multi = *static_cast<CurlMulti*>(self);

@@ -24,7 +24,7 @@ class CurlMulti {
   CurlMulti(const CurlMulti&) = delete;
   CurlMulti& operator=(const CurlMulti&) = delete;
 
-  void add(CURL* handle) { curl_multi_add_handle(multi_, handle); }
+  void add(CURL* handle);
   void remove(CURL* handle) { curl_multi_remove_handle(multi_, handle); }
   // Waits until a transfer has something to do, `until` comes or wake() is called, and lets libcurl
   // do it. No transfer that has ended is taken out.
@@ -50,17 +50,19 @@ class CurlMulti {
   };
 
   static int on_socket(CURL* handle, curl_socket_t socket, int what, void* self, void* ignored);
+  static curl_socket_t on_open(void* self, curlsocktype purpose, curl_sockaddr* address);
+  static int on_close(void* self, curl_socket_t socket);
   static int on_timer(CURLM* multi, long milliseconds, void* self);
   void watch(int fd, uint32_t events);
+  void close_socket(int fd);
   void act_on(int fd, uint32_t events);
   int milliseconds_to(Clock::time_point time) const;
 
   const Descriptor epoll_, woken_;
   CURLM* const multi_;
   std::vector<epoll_event> events_;
-  // Sockets that libcurl wants nothing of. They stay watched until they have something to say:
-  // mostly the next request wants the same of them. And one that libcurl has closed before it says
-  // so must not be named to the kernel: its number may be another thread's by then.
+  // Open sockets that libcurl wants nothing of. They stay watched until they have something to say:
+  // mostly the next request wants the same of them.
   std::unordered_set<int> resting_;
   Clock::time_point due_ = Clock::time_point::max();  // when libcurl wants to be called again
 };
