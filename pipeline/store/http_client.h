@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,14 @@ struct HttpAnswer {
 
   // Returns the value of a header, "" if there is none. `name` is in small letters.
   const std::string& header(const std::string& name) const;
+  // Takes a line of the answer's head: the status, or a field. Returns false if it is not written
+  // as HTTP/1.1 has it.
+  bool take_line(std::string_view line);
+  // Takes the lines, each with its end: the status first, and once. Returns false if one is not
+  // written so.
+  bool take_head(std::string_view lines);
+  // Returns the length of the body if one Content-Length alone says it; -1 if something else may.
+  int64_t plain_length() const;
 };
 
 class HttpClient {

@@ -230,6 +230,10 @@ void add_list_page_seeds(SeedFolder& seeds) {
   for (const char* location : {"https://h:443/x?y=z#f", "//h/x", "/x y", "x", "http://[::1]:9"}) {
     seeds.add("list_page_fuzz", location);
   }
+  for (const char* field : {"Content-Length: 7\r\n", "Transfer-Encoding: chunked\r\n", ""}) {
+    seeds.add("http_answer_fuzz",
+              "HTTP/1.1 206 Partial Content\r\nETag: \"a\"\r\n" + std::string(field));
+  }
 }
 
 void add_npy_seeds(SeedFolder& seeds) {

@@ -46,8 +46,10 @@ TEST_F(FaultyReaderTest, WhatFailsIsTriedAgain) {
     fail_first({.kind = kind, .status = 500});
     read_well(object_, 1000, 100'000);
     const StoreStats stats = reader_->stats();
-    EXPECT_EQ(stats.retries, 1) << static_cast<int>(kind);
-    EXPECT_EQ(stats.requests - stats.second_requests, 2) << static_cast<int>(kind);
+    // The client itself asks anew for an answer in an unusual form.
+    const int counted = kind == Kind::chunked_cut || kind == Kind::no_length ? 0 : 1;
+    EXPECT_EQ(stats.retries, counted) << static_cast<int>(kind);
+    EXPECT_EQ(stats.requests - stats.second_requests, 1 + counted) << static_cast<int>(kind);
     EXPECT_EQ(stats.ranges, 1);
     EXPECT_EQ(stats.throttled, 0);
     EXPECT_EQ(stats.failed, 0);

@@ -3,14 +3,27 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "staging/threads.h"
 
 namespace stoker {
+namespace {
+
+bool is_set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+// libcurl, too, does not trust one that has rested for longer.
+constexpr std::chrono::seconds kLongestRest{118};
+
+}  // namespace
 
 CurlClient::CurlClient(int connections)
-    : multi_(connections),
-      connections_(connections),
+    : multi_(connections, [this](int fd) { read_plain(fd); }),
+      connections_(static_cast<size_t>(connections)),
+      has_proxy_(is_set("http_proxy") || is_set("all_proxy") || is_set("ALL_PROXY")),
       thread_(start_thread("a store's requests", [this] { run(); })) {}
 
 CurlClient::~CurlClient() {
@@ -98,10 +111,75 @@ void CurlClient::begin(Start start) {
   std::unique_ptr<Transfer> transfer = std::move(idle_.back());
   idle_.pop_back();
   transfer->begin(start.ticket, std::move(start.request), std::move(start.done));
-  multi_.add(transfer->handle());
-  const Clock::time_point now = Clock::now();
-  stall_check_ = std::min(stall_check_, transfer->stalls_at(now));
+  Transfer& begun = *transfer;
   active_.emplace(start.ticket, std::move(transfer));
+  if (!begin_plain(begun)) give_to_libcurl(begun, false);
+  stall_check_ = std::min(stall_check_, begun.stalls_at(Clock::now()));
+}
+
+void CurlClient::give_to_libcurl(Transfer& transfer, bool connects_only) {
+  transfer.set_up(connects_only);
+  multi_.add(transfer.handle());
+}
+
+bool CurlClient::begin_plain(Transfer& transfer) {
+  const std::string server(has_proxy_ ? std::string_view() : transfer.plain_server());
+  if (server.empty() || strange_.contains(server)) return false;
+  const Clock::time_point now = Clock::now();
+  int other = -1;  // one to another server
+  for (auto next = plain_.begin(); next != plain_.end();) {
+    auto& [fd, plain] = *next++;
+    if (plain.ticket != 0) continue;
+    if (plain.server != server) {
+      other = fd;
+    } else if (now - plain.since < kLongestRest && transfer.ask(fd, true)) {
+      plain.ticket = transfer.ticket();
+      return true;
+    } else {
+      close_plain(fd);
+    }
+  }
+  if (other >= 0 && plain_.size() + 1 >= connections_) close_plain(other);
+  // One is left to libcurl, where requests wait for a connection.
+  const auto connecting = std::count_if(active_.begin(), active_.end(), [](const auto& active) {
+    return active.second->connects_only();
+  });
+  if (plain_.size() + static_cast<size_t>(connecting) + 1 >= connections_) return false;
+  give_to_libcurl(transfer, true);
+  return true;
+}
+
+void CurlClient::begin_on(Transfer& transfer) {
+  const int fd = multi_.take_over(transfer.handle());
+  multi_.remove(transfer.handle());
+  if (fd < 0) return give_to_libcurl(transfer, false);
+  plain_[fd] = {std::string(transfer.plain_server()), transfer.ticket(), {}};
+  multi_.limit(static_cast<int>(connections_ - plain_.size()));
+  if (transfer.ask(fd, false)) return;
+  close_plain(fd);
+  give_to_libcurl(transfer, false);
+}
+
+void CurlClient::read_plain(int fd) {
+  const Ticket ticket = plain_[fd].ticket;
+  if (ticket == 0) return close_plain(fd);  // its server has ended it
+  Transfer& transfer = *active_[ticket];
+  const Transfer::Progress progress = transfer.read();
+  if (progress == Transfer::Progress::waiting) return;
+  if (progress == Transfer::Progress::strange) {
+    if (transfer.has_come()) strange_.insert(plain_[fd].server);
+    close_plain(fd);
+    return give_to_libcurl(transfer, false);
+  }
+  transfer.end_plain();
+  if (transfer.is_plain_end()) plain_[fd] = {std::move(plain_[fd].server), 0, Clock::now()};
+  give(take_out(ticket));
+}
+
+void CurlClient::close_plain(int fd) {
+  plain_.erase(fd);
+  multi_.close_own(fd);
+  multi_.limit(static_cast<int>(connections_ - plain_.size()));
 }
 
 std::unique_ptr<Transfer> CurlClient::take_out(Ticket ticket) {
@@ -109,7 +187,12 @@ std::unique_ptr<Transfer> CurlClient::take_out(Ticket ticket) {
   if (found == active_.end()) return nullptr;
   std::unique_ptr<Transfer> transfer = std::move(found->second);
   active_.erase(found);
-  multi_.remove(transfer->handle());
+  const int fd = transfer->fd();
+  if (fd < 0) {
+    multi_.remove(transfer->handle());
+  } else if (plain_[fd].ticket == ticket) {
+    close_plain(fd);  // the answer's rest would come there
+  }
   return transfer;
 }
 
@@ -146,6 +229,7 @@ void CurlClient::end_stalled() {
 void CurlClient::give(CURL* handle, CURLcode code) {
   Transfer* ended = nullptr;
   curl_easy_getinfo(handle, CURLINFO_PRIVATE, &ended);
+  if (ended->connects_only() && code == CURLE_OK) return begin_on(*ended);
   std::unique_ptr<Transfer> transfer = take_out(ended->ticket());
   transfer->end(code);
   give(std::move(transfer));

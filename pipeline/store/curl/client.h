@@ -8,8 +8,10 @@
 #include <functional>
 #include <memory>
 #include <queue>
+#include <string>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "pipeline/store/curl/multi.h"
@@ -51,6 +53,14 @@ class CurlClient final : public HttpClient {
   // Returns false if the client ends.
   bool take_inbox();
   void begin(Start start);
+  void give_to_libcurl(Transfer& transfer, bool connects_only);
+  // Sends the request on a connection that rests, or has one opened. Returns false if it is
+  // libcurl's.
+  bool begin_plain(Transfer& transfer);
+  // A connection has come about that a request has waited for.
+  void begin_on(Transfer& transfer);
+  void read_plain(int fd);
+  void close_plain(int fd);
   void run_timers();
   void end_stalled();
   void give(CURL* handle, CURLcode code);
@@ -64,8 +74,18 @@ class CurlClient final : public HttpClient {
   // Takes a request out of libcurl and of `active_`; nullptr: it has ended already.
   std::unique_ptr<Transfer> take_out(Ticket ticket);
 
+  // A connection without libcurl.
+  struct Plain {
+    std::string server;
+    Ticket ticket = 0;  // of its request; 0: it rests
+    Clock::time_point since{};
+  };
+
   CurlMulti multi_;
   const size_t connections_;
+  const bool has_proxy_;
+  std::unordered_map<int, Plain> plain_;
+  std::unordered_set<std::string> strange_;  // servers whose answers are libcurl's
   std::unordered_map<Ticket, std::unique_ptr<Transfer>> active_;
   std::vector<std::unique_ptr<Transfer>> idle_;
   std::priority_queue<Timer> timers_;

@@ -1,5 +1,6 @@
 #include "pipeline/store/curl/multi.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <climits>
 #include <new>
+#include <span>
 #include <system_error>
 
 namespace stoker {
@@ -28,14 +30,15 @@ CurlMulti::Descriptor::Descriptor(int fd, const char* what) : fd_(fd) {
 
 CurlMulti::Descriptor::~Descriptor() { close(fd_); }
 
-CurlMulti::CurlMulti(int connections)
+CurlMulti::CurlMulti(int connections, std::function<void(int)> on_own)
     : epoll_(epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
       woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"),
       multi_(make_multi()),
+      on_own_(std::move(on_own)),
       // After a break of the whole process all of them may be ready, and each is to be read before
       // one counts as stalled.
       events_(static_cast<size_t>(connections) + 1) {
-  curl_multi_setopt(multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, long{connections});
+  limit(connections);
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, long{connections});
   curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, on_socket);
   curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
@@ -44,7 +47,10 @@ CurlMulti::CurlMulti(int connections)
   watch(woken_.fd(), EPOLLIN);
 }
 
-CurlMulti::~CurlMulti() { curl_multi_cleanup(multi_); }
+CurlMulti::~CurlMulti() {
+  curl_multi_cleanup(multi_);
+  for (const int fd : own_) close_socket(fd);
+}
 
 void CurlMulti::add(CURL* handle) {
   curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, on_open);
@@ -102,9 +108,14 @@ void CurlMulti::watch(int fd, uint32_t events) {
 void CurlMulti::act(Clock::time_point until) {
   const int count = epoll_wait(epoll_.fd(), events_.data(), static_cast<int>(events_.size()),
                                milliseconds_to(std::min(until, due_)));
-  for (int i = 0; i < count; ++i) {
-    const epoll_event& event = events_[static_cast<size_t>(i)];
-    act_on(event.data.fd, event.events);
+  const std::span<const epoll_event> events(events_.data(),
+                                            static_cast<size_t>(std::max(count, 0)));
+  for (const epoll_event& event : events) {
+    if (!own_.contains(event.data.fd)) act_on(event.data.fd, event.events);
+  }
+  // Only now: on_own_ may cancel requests of libcurl's, whose sockets' numbers are then free.
+  for (const epoll_event& event : events) {
+    if (own_.contains(event.data.fd)) on_own_(event.data.fd);
   }
   if (due_ > Clock::now()) return;
   due_ = Clock::time_point::max();  // libcurl says when again
@@ -128,6 +139,27 @@ void CurlMulti::act_on(int fd, uint32_t events) {
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) mask |= CURL_CSELECT_ERR;
   int running = 0;
   curl_multi_socket_action(multi_, fd, mask, &running);
+}
+
+int CurlMulti::take_over(CURL* handle) {
+  curl_socket_t socket = CURL_SOCKET_BAD;
+  curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, &socket);
+  if (socket == CURL_SOCKET_BAD) return -1;
+  // libcurl closes its descriptor, and a second one keeps the connection. The kernel would go on
+  // watching the first one.
+  const int fd = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, socket, nullptr);
+  own_.insert(fd);
+  watch(fd, EPOLLIN);
+  return fd;
+}
+
+void CurlMulti::close_own(int fd) {
+  own_.erase(fd);
+  // An older libcurl (7.81) keeps its descriptor for a while.
+  shutdown(fd, SHUT_RDWR);
+  close_socket(fd);
 }
 
 int CurlMulti::milliseconds_to(Clock::time_point time) const {

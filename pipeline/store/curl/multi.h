@@ -19,12 +19,19 @@ class CurlMulti {
   using Clock = std::chrono::steady_clock;
 
   // Throws std::bad_alloc or std::system_error.
-  explicit CurlMulti(int connections);
+  CurlMulti(int connections, std::function<void(int fd)> on_own);
   ~CurlMulti();
   CurlMulti(const CurlMulti&) = delete;
   CurlMulti& operator=(const CurlMulti&) = delete;
 
   void add(CURL* handle);
+  void limit(int connections) {
+    curl_multi_setopt(multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, long{connections});
+  }
+  // Takes over the connection of a handle that has only connected; act() calls `on_own` when it has
+  // something to read. Returns its descriptor; -1: there is none.
+  int take_over(CURL* handle);
+  void close_own(int fd);
   void remove(CURL* handle) { curl_multi_remove_handle(multi_, handle); }
   // Waits until a transfer has something to do, `until` comes or wake() is called, and lets libcurl
   // do it. No transfer that has ended is taken out.
@@ -60,6 +67,8 @@ class CurlMulti {
 
   const Descriptor epoll_, woken_;
   CURLM* const multi_;
+  const std::function<void(int)> on_own_;
+  std::unordered_set<int> own_;  // the sockets that were taken over
   std::vector<epoll_event> events_;
   // Open sockets that libcurl wants nothing of. They stay watched until they have something to say:
   // mostly the next request wants the same of them.

@@ -1,8 +1,12 @@
 #include "pipeline/store/curl/transfer.h"
 
+#include <strings.h>
+#include <sys/socket.h>
+
 #include <algorithm>
-#include <charconv>
+#include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <system_error>
 
@@ -11,23 +15,14 @@
 namespace stoker {
 namespace {
 
-char small_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+constexpr std::string_view kPlainScheme = "http://";
+constexpr char kTooLong[] = "the answer has more bytes than were asked for";
+constexpr size_t kPiece = 4096, kLongestHead = 64 << 10;
 
-std::string lower_case_name(std::string_view text) {
-  std::string small(text);
-  std::transform(small.begin(), small.end(), small.begin(), small_letter);
-  return small;
-}
-
-std::string_view without_blanks(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
-bool has_header(const HttpRequest& request, std::string_view name) {
-  return std::any_of(request.headers.begin(), request.headers.end(),
-                     [name](const auto& field) { return lower_case_name(field.first) == name; });
+bool has_header(const HttpRequest& request, const char* name) {
+  return std::any_of(request.headers.begin(), request.headers.end(), [name](const auto& field) {
+    return strcasecmp(field.first.c_str(), name) == 0;
+  });
 }
 
 // Returns "host:port" of a URL, without a name and password.
@@ -55,14 +50,23 @@ void Transfer::begin(HttpClient::Ticket ticket, HttpRequest request,
   ticket_ = ticket;
   request_ = std::move(request);
   done_ = std::move(done);
+  fd_ = -1;
+  connects_only_ = false;
   answer_ = {};
   wants_range_ = has_header(request_, "range");
   connected_ = has_enough_ = false;
   http_version_ = 0;
   error_[0] = '\0';
   started_ = last_byte_ = Clock::now();
+}
 
+void Transfer::set_up(bool connects_only) {
+  fd_ = -1;
+  answer_ = {};
+  connected_ = false;
+  connects_only_ = connects_only;
   curl_easy_reset(handle_);
+  curl_easy_setopt(handle_, CURLOPT_CONNECT_ONLY, connects_only ? 1L : 0L);
   curl_easy_setopt(handle_, CURLOPT_PRIVATE, this);
   curl_easy_setopt(handle_, CURLOPT_ERRORBUFFER, error_);
   curl_easy_setopt(handle_, CURLOPT_URL, request_.url.c_str());
@@ -151,19 +155,11 @@ size_t Transfer::on_body(char* data, size_t, size_t size, void* self) {
 
 void Transfer::take_header(std::string_view line) {
   last_byte_ = Clock::now();
-  if (line.starts_with("HTTP/")) {  // of the answer, or of "100 Continue" before it
+  if (line.starts_with("HTTP/")) {
     if (answer_.status == 0) answer_.first_byte = last_byte_ - started_;
-    answer_.headers.clear();
     http_version_ = line.size() > 5 ? line[5] - '0' : 0;
-    const std::string_view status =
-        without_blanks(line.substr(std::min(line.find(' '), line.size())));
-    std::from_chars(status.data(), status.data() + status.size(), answer_.status);
-    return;
   }
-  const size_t colon = line.find(':');
-  if (colon == std::string_view::npos) return;
-  answer_.headers.emplace_back(lower_case_name(without_blanks(line.substr(0, colon))),
-                               without_blanks(line.substr(colon + 1)));
+  answer_.take_line(line);
 }
 
 bool Transfer::take_body(std::span<const uint8_t> bytes) {
@@ -195,7 +191,7 @@ bool Transfer::fill_out(std::span<const uint8_t> bytes) {
   if (taken > 0) std::memcpy(request_.out.data() + answer_.received, bytes.data(), taken);
   answer_.received += static_cast<int64_t>(taken);
   if (!is_whole) {
-    if (taken < bytes.size()) answer_.problem = "the answer has more bytes than were asked for";
+    if (taken < bytes.size()) answer_.problem = kTooLong;
     return taken == bytes.size();
   }
   has_enough_ = taken == room;
@@ -203,6 +199,117 @@ bool Transfer::fill_out(std::span<const uint8_t> bytes) {
   curl_easy_getinfo(handle_, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
   // A connection whose answer has come to its end can be used again.
   return !has_enough_ || answer_.carried == length;
+}
+
+std::string_view Transfer::plain_server() const {
+  const std::string_view url = request_.url;
+  if (request_.method != "GET" || request_.out.empty() || !url.starts_with(kPlainScheme)) return {};
+  const size_t path = url.find('/', kPlainScheme.size());
+  if (path == std::string_view::npos || path == kPlainScheme.size()) return {};
+  const std::string_view server = url.substr(0, path), host = server.substr(kPlainScheme.size());
+  const auto is_plain = [](char c) { return c > ' ' && c < '\x7f' && c != '#'; };
+  const bool is_known = host.find_first_of("@?%") == host.npos && host.back() != ':' &&
+                        std::all_of(url.begin(), url.end(), is_plain);
+  // These would be there twice.
+  for (const char* name : {"host", "user-agent", "accept", "connection"}) {
+    if (has_header(request_, name)) return {};
+  }
+  return is_known ? server : std::string_view();
+}
+
+bool Transfer::ask(int fd, bool has_rested) {
+  const std::string_view server = plain_server();
+  const std::string_view path = std::string_view(request_.url).substr(server.size());
+  std::string_view host = server.substr(kPlainScheme.size());
+  if (host.ends_with(":80")) host.remove_suffix(3);
+  std::string text = "GET ";
+  text.append(path).append(" HTTP/1.1\r\nHost: ").append(host);
+  text += "\r\nUser-Agent: stoker/" STOKER_VERSION "\r\nAccept: */*\r\n";
+  for (const auto& [name, value] : request_.headers) {
+    text.append(name).append(value.empty() ? ":" : ": ").append(value).append("\r\n");
+  }
+  text += "\r\n";
+  fd_ = fd;
+  has_rested_ = has_rested;
+  connects_only_ = false;
+  head_.clear();
+  length_ = -1;
+  plain_end_ = CURLE_OK;
+  connected_ = true;
+  last_byte_ = Clock::now();
+  // It finds room in the socket, where nothing else is under way.
+  return send(fd, text.data(), text.size(), MSG_NOSIGNAL) == std::ssize(text);
+}
+
+Transfer::Progress Transfer::read() {
+  for (;;) {
+    const bool has_head = length_ >= 0, is_range = has_head && answer_.status < 300;
+    const size_t left = has_head ? static_cast<size_t>(length_ - answer_.carried) : kPiece;
+    const size_t before = has_head ? 0 : head_.size();
+    const size_t wanted = is_range ? left : std::min(left, kPiece);
+    if (!is_range) head_.resize(before + wanted);
+    uint8_t* const place = is_range ? request_.out.data() + answer_.received
+                                    : reinterpret_cast<uint8_t*>(head_.data()) + before;
+    const ssize_t count = recv(fd_, place, wanted, 0);
+    if (!is_range) head_.resize(before + static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Progress::waiting;
+    if (count <= 0) return take_end(count < 0);
+    last_byte_ = Clock::now();
+    if (is_range) {
+      answer_.received += count;
+      answer_.carried += count;
+    } else if (has_head) {
+      if (!take_body({place, static_cast<size_t>(count)})) return break_off(CURLE_WRITE_ERROR);
+    } else if (const Progress progress = take_head(); progress != Progress::waiting) {
+      return progress;
+    }
+    if (answer_.carried == length_) return Progress::ended;
+    if (static_cast<size_t>(count) < wanted) return Progress::waiting;
+  }
+}
+
+Transfer::Progress Transfer::take_head() {
+  const std::string_view head = head_;
+  const size_t end = head.find("\r\n\r\n");
+  if (end == head.npos) {
+    return head.size() < kLongestHead ? Progress::waiting : Progress::strange;
+  }
+  const std::span<const uint8_t> body(reinterpret_cast<const uint8_t*>(head.data()) + end + 4,
+                                      head.size() - end - 4);
+  if (!answer_.take_head(head.substr(0, end + 2))) return Progress::strange;
+  http_version_ = 1;
+  answer_.first_byte = last_byte_ - started_;
+  const bool is_range =
+      answer_.status == 206 ||
+      (answer_.status == 200 && (!wants_range_ || !answer_.header("content-range").empty()));
+  const int64_t length = answer_.plain_length();
+  if (length < std::ssize(body) || (!is_range && answer_.status < 300)) return Progress::strange;
+  length_ = length;
+  if (is_range && length > std::ssize(request_.out)) {
+    answer_.problem = kTooLong;
+    return break_off(CURLE_WRITE_ERROR);
+  }
+  return body.empty() || take_body(body) ? Progress::waiting : break_off(CURLE_WRITE_ERROR);
+}
+
+Transfer::Progress Transfer::break_off(CURLcode code) {
+  plain_end_ = code;
+  return Progress::ended;
+}
+
+Transfer::Progress Transfer::take_end(bool is_reset) {
+  // Its server has ended the connection while it rested, and libcurl opens another one.
+  if (head_.empty() && has_rested_) return Progress::strange;
+  if (head_.empty() && !is_reset) {
+    answer_.problem = std::string(server_of(request_.url)) + ": Empty reply from server";
+  }
+  return break_off(is_reset ? CURLE_RECV_ERROR : CURLE_PARTIAL_FILE);
+}
+
+bool Transfer::is_plain_end() const {
+  const std::string& connection = answer_.header("connection");
+  return plain_end_ == CURLE_OK &&
+         (connection.empty() || strcasecmp(connection.c_str(), "keep-alive") == 0);
 }
 
 Transfer::Clock::time_point Transfer::stalls_at(Clock::time_point now) const {
