@@ -395,8 +395,12 @@ TEST_F(HttpClientTest, ACancelledRequestNeitherWritesNorCalls) {
 
 TEST_F(HttpClientTest, ARequestIsCancelledBeforeItHasBegun) {
   // The client's thread is kept busy, so that it cannot begin.
-  std::promise<void> may_go_on;
-  client_->after(milliseconds(0), [&] { may_go_on.get_future().get(); });
+  std::promise<void> is_busy, may_go_on;
+  client_->after(milliseconds(0), [&] {
+    is_busy.set_value();
+    may_go_on.get_future().get();
+  });
+  is_busy.get_future().get();
   const HttpClient::Ticket ticket =
       client_->start(range(0, out_), [](const HttpAnswer&) { FAIL() << "it was cancelled"; });
   client_->cancel(ticket);
