@@ -60,7 +60,7 @@ void CurlMulti::add(CURL* handle) {
   curl_multi_add_handle(multi_, handle);
 }
 
-// libcurl's own way lets the programs that this one starts have the connections.
+// As libcurl does it, but programs that this one starts do not inherit the connection.
 curl_socket_t CurlMulti::on_open(void*, curlsocktype, curl_sockaddr* address) {
   return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
@@ -70,8 +70,8 @@ int CurlMulti::on_close(void* self, curl_socket_t socket) {
   return 0;
 }
 
-// A process that was forked may have the connection, too, so that the kernel would go on watching
-// it, by a number that is soon another file's.
+// A forked process may hold the connection, too. The kernel would go on watching it then, under a
+// number that is soon another file's.
 void CurlMulti::close_socket(int fd) {
   resting_.erase(fd);
   epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
@@ -113,7 +113,8 @@ void CurlMulti::act(Clock::time_point until) {
   for (const epoll_event& event : events) {
     if (!own_.contains(event.data.fd)) act_on(event.data.fd, event.events);
   }
-  // Only now: on_own_ may cancel requests of libcurl's, whose sockets' numbers are then free.
+  // These come last: on_own_ may cancel requests of libcurl's, and another thread may then open a
+  // file under the number of a socket that has an event above.
   for (const epoll_event& event : events) {
     if (own_.contains(event.data.fd)) on_own_(event.data.fd);
   }

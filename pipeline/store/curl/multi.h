@@ -70,8 +70,9 @@ class CurlMulti {
   const std::function<void(int)> on_own_;
   std::unordered_set<int> own_;  // the sockets that were taken over
   std::vector<epoll_event> events_;
-  // Open sockets that libcurl wants nothing of. They stay watched until they have something to say:
-  // mostly the next request wants the same of them.
+  // Sockets that libcurl wants nothing of. They stay watched until they have something to say:
+  // mostly the next request wants the same of them. One that was still connecting may be closed
+  // already, without on_close() (libcurl 7.88); the kernel has then stopped watching it.
   std::unordered_set<int> resting_;
   Clock::time_point due_ = Clock::time_point::max();  // when libcurl wants to be called again
 };
