@@ -1,8 +1,8 @@
 // The interface of the plugins that decode what no reader of ours has: libstoker_openjpeg.so (JPEG
-// 2000 with OpenJPEG) and libstoker_avif.so (AVIF with libavif). One C entry, stoker_codec_plugin(),
-// returns this table. A plugin is opened when the first file of its format comes, so that only who
-// has such files pays for its libraries. A program without it, or on a machine without them, lacks
-// only that format.
+// 2000 with OpenJPEG) and libstoker_avif.so (AVIF with libavif). One C entry,
+// stoker_codec_plugin(), returns this table. A plugin is opened when the first file of its format
+// comes, so that only who has such files pays for its libraries. A program without it, or on a
+// machine without them, lacks only that format.
 //
 // Program and plugin must be from one build: `build` identifies it, and a plugin of another build
 // is refused. A plugin makes its library use one thread and print nothing, in the whole process.

@@ -105,8 +105,8 @@ bool decode_jpeg2000(std::span<const uint8_t> bytes, Size size, uint8_t* rgb,
   const auto codec = make_codec(bytes[0] != kCodestream, found);
   const auto stream = open_stream(file);
   opj_image_t* read = nullptr;
-  const bool is_read = codec != nullptr && stream != nullptr &&
-                       opj_read_header(stream.get(), codec.get(), &read);
+  const bool is_read =
+      codec != nullptr && stream != nullptr && opj_read_header(stream.get(), codec.get(), &read);
   const Image image(read);
   if (!is_read || !opj_decode(codec.get(), stream.get(), read) ||
       !opj_end_decompress(codec.get(), stream.get())) {
