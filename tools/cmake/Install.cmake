@@ -75,7 +75,8 @@ function(stoker_library target)
     file(CONFIGURE OUTPUT ${STOKER_HEADER_DIR}/stoker/${name}/${header} CONTENT "${text}" @ONLY)
   endforeach()
 
-  if(SKBUILD)  # a Python wheel: it holds the package in python/ and nothing else
+  # A Python wheel holds the package in python/ and nothing else; a project that adds this one installs what it likes.
+  if(SKBUILD OR NOT PROJECT_IS_TOP_LEVEL)
     return()
   endif()
   set_property(GLOBAL APPEND PROPERTY STOKER_COMPONENTS ${name})
