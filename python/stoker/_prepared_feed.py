@@ -220,14 +220,17 @@ class PreparedFeed(MovingFeed):
         return ahead if ahead is not None and ahead.feed is self._feed else None
 
     def _begin(self, feed: _core.Feed, end: int) -> Ahead:
-        ahead = Ahead(feed, feed.next_step, end, self._wrap, self._limit, self._thread)
-        try:
-            ahead.thread.start()
-            self._ahead, self._thread = ahead, ahead.thread
-        except BaseException:  # an interrupt; nothing was taken
-            self._ahead = None
-            ahead.stop()
-            raise
+        with self.lock:  # whoever ends the feed stops what is ahead in it, and must see it
+            if feed is not self._feed:
+                raise self._ended()
+            ahead = Ahead(feed, feed.next_step, end, self._wrap, self._limit, self._thread)
+            try:
+                ahead.thread.start()
+                self._ahead, self._thread = ahead, ahead.thread
+            except BaseException:  # an interrupt; nothing was taken
+                self._ahead = None
+                ahead.stop()
+                raise
         return ahead
 
 
