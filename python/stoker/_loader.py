@@ -67,6 +67,9 @@ class Loader(Generic[Item]):
     construction, in the Loader's threads. To type checkers it is a Loader[Batch], or with on_batch
     a Loader of what that returns.
 
+    Any thread may call a Loader. It has one position: threads that share an iterator get each batch
+    once, and a loop that another thread ends raises RuntimeError.
+
     The data
         source: stoker.folder(), open(), subset(), ...; or several in a stoker.blend().
         batch_size: rows of every batch, including the last one.
