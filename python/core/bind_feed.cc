@@ -104,6 +104,14 @@ std::shared_ptr<Feed> make(const std::shared_ptr<Source>& source, const AugmentS
                     {.device = device, .format = format, .copy = copy, .poison = poison});
 }
 
+// Feed::close() keeps those out that look at a feed until its threads have ended, and these may
+// need Python's lock: nobody who has it may wait for a feed.
+template <class Look>
+auto without_python_lock(const Look& look) {
+  const Unlocked unlocked;
+  return look();
+}
+
 StateTuple state_of(const Feed& feed) {
   const LoaderState state = feed.state();
   return {state.next_step, state.epoch, state.step_in_epoch, state.fingerprint};
@@ -174,7 +182,7 @@ nb::dict dict_of(const StoreStats& store) {
 }
 
 nb::dict stats_of(const Feed& feed) {
-  const LoaderStats stats = feed.stats();
+  const LoaderStats stats = without_python_lock([&] { return feed.stats(); });
   nb::dict dict;
   dict["read"] = dict_of(stats.read);
   dict["cached_read"] = dict_of(stats.cached_read);
@@ -199,7 +207,7 @@ nb::dict stats_of(const Feed& feed) {
 }
 
 nb::dict memory_of(const Feed& feed) {
-  const MemoryPlan plan = feed.memory_plan();
+  const MemoryPlan plan = without_python_lock([&] { return feed.memory_plan(); });
   nb::dict dict;
   dict["ring_bytes"] = plan.ring_bytes;
   dict["slot_bytes"] = plan.slot_bytes;
@@ -262,9 +270,11 @@ void bind_feed(nb::module_& module) {
       .def_prop_ro("max_leases", &Feed::max_leases)
       .def_prop_ro("held", &Feed::held)
       .def("check_process", &Feed::check_process)
-      .def("state", state_of)
-      .def("check_state", check_state, "next_step"_a, "fingerprint"_a, "seed"_a)
-      .def("remote_rows", &Feed::remote_rows, nb::sig("def remote_rows(self) -> RemoteRows"))
+      .def("state", state_of, nb::call_guard<Unlocked>())
+      .def("check_state", check_state, nb::call_guard<Unlocked>(), "next_step"_a, "fingerprint"_a,
+           "seed"_a)
+      .def("remote_rows", &Feed::remote_rows, nb::call_guard<Unlocked>(),
+           nb::sig("def remote_rows(self) -> RemoteRows"))
       .def_prop_ro(
           "edits",
           [](const Feed& feed) { return std::tuple(feed.edits().erases, feed.edits().mixes); })

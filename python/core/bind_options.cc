@@ -128,6 +128,8 @@ void set_step_sizes(LoaderOptions& options,
 
 }  // namespace
 
+// Plain values, which one thread at a time may use: those of a Loader are guarded by the lock of
+// its MovingFeed (stoker/_feeds.py), and nobody else has them.
 void bind_options(nb::module_& module) {
   bind_enums(module);
   bind_annotation_options(module);

@@ -237,12 +237,19 @@ void end_source(const DatasetSource* source) {
 
 ReaderUse::ReaderUse(std::shared_ptr<DatasetReader> reader)
     : reader_(std::move(reader)), process_(getpid()) {
-  if (reader_->used_by_.exchange(process_) != process_) reader_->uses_ = 0;
-  ++reader_->uses_;
+  DatasetReader::Uses uses = reader_->uses_, more;
+  do {
+    more = {process_, uses.process == process_ ? uses.count + 1 : 1};
+  } while (!reader_->uses_.compare_exchange_weak(uses, more));
 }
 
 ReaderUse::~ReaderUse() {
-  if (getpid() != process_ || --reader_->uses_ > 0) return;
+  if (getpid() != process_) return;
+  DatasetReader::Uses uses = reader_->uses_, less;
+  do {
+    less = {process_, uses.count - 1};
+  } while (!reader_->uses_.compare_exchange_weak(uses, less));
+  if (less.count > 0) return;
   std::optional<Unlocked> unlocked;
   if (holds_python_lock()) unlocked.emplace();
   reader_->end_idle();

@@ -49,9 +49,13 @@ class DatasetReader {
   // Ends what was started for reading and is not in use; the next read() starts it again. May wait
   // for a second.
   virtual void end_idle() noexcept {}
-  // A child made by fork() counts its own uses.
-  std::atomic<pid_t> used_by_{0};
-  std::atomic<int> uses_{0};
+  // How often it is used, and in which process: a child made by fork() counts its own uses. One
+  // atomic, and not a mutex, which another thread of the parent may have had at the fork().
+  struct Uses {
+    pid_t process = 0;
+    int32_t count = 0;
+  };
+  std::atomic<Uses> uses_{Uses{}};
 };
 
 // A Loader's use of a reader. With the end of the last one, the reader's processes end. The end may

@@ -7,11 +7,14 @@
 // other memory. On a GPU the number of slots is bounded: there it is an error before the call,
 // because the Stager would abort. Leases are returned in the order of the device's work.
 //
-// Threads: any. Nothing here calls Python; the comments name the calls that block, so that the
-// caller can release Python's lock. The last owner's end of a feed, or of a lease on a GPU after
-// its feed, blocks, and releases the lock itself if it holds it. After fork() the child has none of
-// the threads: every call there throws, and destructors leave everything as it is. Errors:
-// std::invalid_argument, std::runtime_error; FeedError for errors of next().
+// Threads: any; each batch goes to one of those that call next(). Nothing here calls Python. Calls
+// that wait for a batch, or for close() on another thread, are those with a comment on blocking,
+// and state(), check_state(), remote_rows(), stats() and memory_plan(): the caller releases
+// Python's lock, which the feed's threads may need before they end. The last owner's end of a feed,
+// or of a lease on a GPU after its feed, blocks, and releases the lock itself if it holds it. After
+// fork() the child has none of the threads: every call there throws, and destructors leave
+// everything as it is. Errors: std::invalid_argument, std::runtime_error; FeedError for errors of
+// next().
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,11 @@
 // Python's lock in C++ code: to release it for calls that wait, to take it on any thread, to drop
 // an object with it or without, and to run long work so that Ctrl-C ends it.
+//
+// A free-threaded Python has no such lock, and yet everything here: there several threads "hold" it
+// at once, which are those that may use Python's objects. Now and then (to collect garbage, say) it
+// waits for all of them to release it or to come back to Python, so a wait for another thread
+// without releasing it can last forever there, too. State in C++ needs locks of its own in either
+// Python.
 #pragma once
 
 #include <cxxabi.h>

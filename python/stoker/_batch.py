@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -199,12 +200,13 @@ class Batch:
         raise TypeError("a Batch cannot be pickled; pickle copies of its arrays")
 
     def _leased(self) -> _core.Batch:
-        if self._batch is None:
+        batch = self._batch  # another thread may release it meanwhile
+        if batch is None:
             raise RuntimeError(
                 f"the batch of step {self.step} was released; its memory may hold "
                 "another one by now"
             )
-        return self._batch
+        return batch
 
 
 class BatchMaker:
@@ -217,17 +219,21 @@ class BatchMaker:
     def __init__(self, metadata: Callable[[str, int], Any] | None):
         self.metadata = metadata
         self._noted: dict[int, tuple[list[int], list[int]]] | None = None
+        self._lock = threading.Lock()  # of what is noted
 
     def __call__(self, taken: _core.Batch, source: _core.Source) -> Batch:
         if self._noted is not None:
-            self._noted[taken.step] = taken.id_list(), taken.counted_rows()
-            if len(self._noted) > self._NOTED:
-                del self._noted[next(iter(self._noted))]
+            rows = taken.id_list(), taken.counted_rows()
+            with self._lock:
+                self._noted[taken.step] = rows
+                if len(self._noted) > self._NOTED:
+                    del self._noted[next(iter(self._noted))]
         return Batch(taken, source, self.metadata)
 
     def begin_notes(self) -> None:
-        if self._noted is None:
-            self._noted = {}
+        with self._lock:
+            if self._noted is None:
+                self._noted = {}
 
     def rows_of(self, step: int) -> tuple[list[int], list[int]] | None:
         """Returns the ids of all rows, and the rows that count; None: it was not noted."""

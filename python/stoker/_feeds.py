@@ -4,6 +4,7 @@ that a loop gets of it.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,11 @@ from stoker import _core
 _VERSION = 2
 # States of this version that have no seed were made with seed 0.
 _WITHOUT_SEED = 1
+_CLOSED = "the Loader was closed"
+ENDED_BY_A_NEWER_ONE = (
+    "this loop over the Loader was ended by a newer one (or by set_epoch() or load_state_dict()): "
+    "a Loader has one position"
+)
 
 
 class MovingFeed:
@@ -23,6 +29,10 @@ class MovingFeed:
     An interrupt loses no batch: if one comes between the old feed and the new one, the next call
     makes the new one (only close() closes); if one comes while a batch is taken, the next call
     returns that batch.
+
+    Any thread may call all of this. `lock` is held while feeds are made, moved and closed, and not
+    while a batch is waited for: closing ends that wait. The thread that holds it may take it again,
+    as a signal handler that closes the Loader does.
     """
 
     def __init__(
@@ -32,7 +42,8 @@ class MovingFeed:
         wrap: Callable[[_core.Batch], Any],
     ):
         self._make = make
-        self._options = options  # first_step and seed are changed by move()
+        self.lock = threading.RLock()
+        self._options = options  # first_step and seed are changed by move(), under the lock
         self._wrap = wrap
         self._closed = False
         self._kept: deque[_core.Batch] = deque()  # taken when an interrupt came
@@ -40,12 +51,14 @@ class MovingFeed:
 
     def get(self) -> _core.Feed:
         """RuntimeError: it was closed, or belongs to the parent of this forked process."""
-        if self._closed:
-            raise RuntimeError("the Loader was closed")
-        if self._feed is None:
-            self._feed = self._make(self._options)
-        self._feed.check_process()
-        return self._feed
+        with self.lock:
+            if self._closed:
+                raise RuntimeError(_CLOSED)
+            if self._feed is None:
+                self._feed = self._make(self._options)
+            feed = self._feed
+        feed.check_process()
+        return feed
 
     def current(self) -> _core.Feed:
         """Returns the feed as it is now; mostly get()."""
@@ -54,8 +67,12 @@ class MovingFeed:
     def next(self, feed: _core.Feed, end: int) -> Any:
         """Returns the next batch before step `end`. StopIteration: there is no other. RuntimeError:
         `feed` was closed."""
-        if self._kept:
-            return self._wrap(self._kept.popleft())
+        try:
+            kept = self._kept.popleft()
+        except IndexError:
+            pass
+        else:
+            return self._wrap(kept)
         taken: list[_core.Batch] = []
         try:
             feed.next(end, taken)
@@ -65,23 +82,28 @@ class MovingFeed:
         if taken:
             return self._wrap(taken.pop())
         if feed.closed:
-            raise RuntimeError("the Loader was closed")
+            raise self._ended()
         raise StopIteration
+
+    def _ended(self) -> RuntimeError:
+        """Returns why a feed has ended before its batches."""
+        return RuntimeError(_CLOSED if self._closed else ENDED_BY_A_NEWER_ONE)
 
     @property
     def seed(self) -> int:
-        return self._options.seed
+        with self.lock:
+            return self._options.seed
 
     def is_now(self, feed: _core.Feed) -> bool:
         return self._feed is feed
 
     def position(self) -> tuple[int, int, int]:
         """Returns the position of the next batch: step, epoch, step in the epoch."""
-        feed = self.get()
-        if self._kept:
-            batch = self._kept[0]
-            return batch.step, batch.epoch, batch.step_in_epoch
-        return feed.state()[:3]
+        with self.lock:  # for a feed that is not closed before it is asked
+            feed = self.get()
+            for batch in tuple(self._kept):
+                return batch.step, batch.epoch, batch.step_in_epoch
+            return feed.state()[:3]
 
     def stands_at(self, step: int, seed: int) -> bool:
         """Returns whether the next batch is that of `step`, so that there is no need to move."""
@@ -92,20 +114,23 @@ class MovingFeed:
 
     def move(self, step: int, seed: int) -> None:
         """Ends the current feed and makes one that begins with `step`."""
-        self.get()
-        self._options.first_step = step
-        self._options.seed = seed
-        self._end()
-        self.get()
+        with self.lock:
+            self.get()
+            self._options.first_step = step
+            self._options.seed = seed
+            self._end()
+            self.get()
 
     def close(self) -> None:
-        self._closed = True
-        self._end()
+        with self.lock:
+            self._closed = True
+            self._end()
 
     def __repr__(self) -> str:
         if self._closed:
             return "closed"
-        return f"next step {self._feed.next_step if self._feed else self._options.first_step}"
+        with self.lock:
+            return f"next step {self._feed.next_step if self._feed else self._options.first_step}"
 
     def _end(self) -> None:
         self._kept.clear()
@@ -115,14 +140,19 @@ class MovingFeed:
 
 
 def state_of(feed: MovingFeed) -> dict[str, Any]:
-    next_step, epoch, step_in_epoch = feed.position()
+    with feed.lock:
+        next_step, epoch, step_in_epoch = feed.position()
+        seed = feed.seed
+    feed.get()  # waits for a list that grows, which is not done under the lock
+    with feed.lock:
+        fingerprint = feed.get().state()[3]
     return {
         "version": _VERSION,
         "next_step": next_step,
         "epoch": epoch,
         "step_in_epoch": step_in_epoch,
-        "seed": feed.seed,
-        "fingerprint": f"{feed.get().state()[3]:016x}",
+        "seed": seed,
+        "fingerprint": f"{fingerprint:016x}",
     }
 
 
@@ -158,7 +188,8 @@ def read_state(state: Mapping[str, Any]) -> tuple[int, int, int]:
 
 class Epoch(Iterator[Any]):
     """`left` batches, the last of them before step `end`; `take` returns the next one of `feed`, or
-    raises StopIteration. `leave` is called if it is dropped before.
+    raises StopIteration. `leave` is called if it is dropped before. Threads that share one get
+    each batch once.
 
     Drops the feed at its end, so that an iterator that is kept keeps no threads alive.
     """
@@ -180,14 +211,15 @@ class Epoch(Iterator[Any]):
         self._leave = leave
 
     def __next__(self) -> Any:
-        if self._feed is None:
+        feed = self._feed  # another thread may end the epoch meanwhile
+        if feed is None:
             raise StopIteration
         try:
-            batch = self._take(self._feed, self._end)
+            batch = self._take(feed, self._end)
         except StopIteration:
             self._feed = None
             raise
-        self._left -= 1
+        self._left -= 1  # a hint: two threads may count one batch
         return batch
 
     def __length_hint__(self) -> int:
@@ -209,10 +241,11 @@ class FirstEpoch(Iterator[Any]):
         self._take: Callable[[], Any] | None = take
 
     def __next__(self) -> Any:
-        if self._take is None:
+        take = self._take
+        if take is None:
             raise StopIteration
         try:
-            return self._take()
+            return take()
         except StopIteration:
             self._take = None
             raise
@@ -224,6 +257,9 @@ class GrowingFeed(MovingFeed):
     those that are known by that time, and so on; and all samples from the step on at which the list
     is complete. Whatever asks for the feed but next_at_first() waits for that, and so does the
     step of a bad sample: which sample takes its place depends on their number.
+
+    One thread at a time takes a batch or replaces the feed by a longer one, which would end the
+    wait of another one: that is its turn. The turn is taken before the lock.
 
     first: source.first_samples(). `make` and `wrap` get the source to which a feed, a batch
     belongs. options: of the whole feed; part: those of feeds of the first samples, see
@@ -241,6 +277,7 @@ class GrowingFeed(MovingFeed):
     ):
         self._source = source
         self._fed = first
+        self._turn = threading.RLock()
         self._whole_options = options
         self.is_growing = True
         super().__init__(
@@ -251,14 +288,15 @@ class GrowingFeed(MovingFeed):
         """Returns the next batch of the first epoch, which was not left. StopIteration: there is no
         other. RuntimeError: it was closed.
         """
-        while self.is_growing:
-            feed = self.current()
-            try:
-                return super().next(feed, feed.end_step)
-            except StopIteration:
-                self._grow()
-            except _core.FeedError:
-                self._complete()
+        with self._turn:
+            while self.is_growing:
+                feed = self.current()
+                try:
+                    return super().next(feed, feed.end_step)
+                except StopIteration:
+                    self._grow()
+                except _core.FeedError:
+                    self._complete()
         feed = self.get()
         return super().next(feed, min(feed.steps_per_epoch, feed.end_step))
 
@@ -286,18 +324,22 @@ class GrowingFeed(MovingFeed):
         first = self._source.first_samples((step + 1) * rows - 1)
         if first is None:
             return self._complete()
-        self._options.first_step = step
-        self._end()
-        self._fed = first
+        with self.lock:
+            self._options.first_step = step
+            self._end()
+            self._fed = first
 
     def _complete(self) -> None:
         if not self.is_growing:
             return
         _core.wait_for(self._source)
-        self._whole_options.first_step = self._options.first_step = self._next_step()
-        self._end()
-        self._fed, self._options = self._source, self._whole_options
-        self.is_growing = False
+        with self._turn, self.lock:
+            if not self.is_growing:
+                return
+            self._whole_options.first_step = self._options.first_step = self._next_step()
+            self._end()
+            self._fed, self._options = self._source, self._whole_options
+            self.is_growing = False
 
 
 def part_options(options: _core.LoaderOptions) -> _core.LoaderOptions:

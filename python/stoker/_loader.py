@@ -20,6 +20,7 @@ from stoker._batch import Batch, BatchMaker
 from stoker._blend import Blend
 from stoker._decoded_cache import DecodedCache
 from stoker._feeds import (
+    ENDED_BY_A_NEWER_ONE,
     Epoch,
     FirstEpoch,
     GrowingFeed,
@@ -56,11 +57,8 @@ else:
 
     Item = TypeVar("Item")
 
-_open_loaders: weakref.WeakSet[Loader[Any]] = weakref.WeakSet()
-_ENDED_BY_A_NEWER_ONE = (
-    "this loop over the Loader was ended by a newer one (or by set_epoch() or load_state_dict()): "
-    "a Loader has one position"
-)
+# No WeakSet, which cannot be listed while other threads make Loaders.
+_open_loaders: set[weakref.ref[Loader[Any]]] = set()
 
 
 class Loader(Generic[Item]):
@@ -68,6 +66,9 @@ class Loader(Generic[Item]):
     continues after it, so that the next epoch begins without a gap. Reading starts with the
     construction, in the Loader's threads. To type checkers it is a Loader[Batch], or with on_batch
     a Loader of what that returns.
+
+    Any thread may call a Loader. It has one position: threads that share an iterator get each batch
+    once, and a loop that another thread ends raises RuntimeError.
 
     The data
         source: stoker.folder(), open(), subset(), ...; or several in a stoker.blend().
@@ -325,7 +326,7 @@ class Loader(Generic[Item]):
         self._resumed = False
         self._uses = [reader.use() for reader in readers.readers]
         self._pass = 0  # the number of the current iteration
-        _open_loaders.add(self)
+        _open_loaders.add(weakref.ref(self, _open_loaders.discard))
 
     def __len__(self) -> int:
         """Returns the number of batches of an epoch on this rank; it is the same on every rank."""
@@ -338,9 +339,15 @@ class Loader(Generic[Item]):
         If the last loop was left early, its epoch is over: this begins the one after it. An
         iterator that was made before is ended by this one (RuntimeError).
         """
-        if isinstance(self._feed, GrowingFeed) and self._feed.is_growing and self._pass == 0:
-            self._pass += 1
-            return FirstEpoch(partial(self._next_at_first, self._feed, self._pass))
+        with self._feed.lock:
+            if isinstance(self._feed, GrowingFeed) and self._feed.is_growing and self._pass == 0:
+                self._pass += 1
+                return FirstEpoch(partial(self._next_at_first, self._feed, self._pass))
+        self._feed.get()  # waits for a list that grows, which is not done under the lock
+        with self._feed.lock:
+            return self._begin_loop()
+
+    def _begin_loop(self) -> Epoch:
         feed = self._feed.get()
         steps = feed.steps_per_epoch
         position = self._feed.position()[0]
@@ -411,7 +418,8 @@ class Loader(Generic[Item]):
         step = epoch * feed.steps_per_epoch
         if step >= feed.end_step:
             raise ValueError(f"epoch is {epoch}, but epochs={self._options.epochs}")
-        self._move(step, self._feed.seed)
+        with self._feed.lock:
+            self._move(step, self._feed.seed)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the feed's position after the batches handed out so far: a few numbers, at any
@@ -426,9 +434,11 @@ class Loader(Generic[Item]):
         state's. ValueError, without any change, if it is of another configuration or no state at
         all.
         """
-        own_seed = self._feed.seed if self._is_seeded else None
-        self._move(*place_of(state, self._feed.get(), own_seed))
-        self._resumed = True
+        self._feed.get()  # waits for a list that grows, which is not done under the lock
+        with self._feed.lock:
+            own_seed = self._feed.seed if self._is_seeded else None
+            self._move(*place_of(state, self._feed.get(), own_seed))
+            self._resumed = True
 
     def stats(self) -> dict[str, Any]:
         """Returns counters since the feed started. For 'read' (files), 'cached_read' (files that
@@ -456,7 +466,8 @@ class Loader(Generic[Item]):
         'cache_hits', 'cache_misses', 'cache_kept_bytes' and 'cache_problem'.
         staging's input_wait_s is how long next() waited for the feed.
         """
-        return self._feed.current().stats()
+        with self._feed.lock:  # so that the feed is not closed meanwhile
+            return self._feed.current().stats()
 
     def memory_plan(self) -> dict[str, int]:
         """Returns bytes: ring (pinned, or on the host), slots (on the device: slots and normalised
@@ -466,7 +477,8 @@ class Loader(Generic[Item]):
         JPEGs, interlaced PNGs, ...) may have in addition; expected, as rows of
         some pictures show, most (total and frame) and limit (memory=). The first call makes them.
         """
-        return self._feed.current().memory_plan()
+        with self._feed.lock:
+            return self._feed.current().memory_plan()
 
     def close(self) -> None:
         """Ends the feed: its threads, files and memory, except that of held batches, which stay
@@ -506,14 +518,16 @@ class Loader(Generic[Item]):
         that nothing is read ahead in an order that is not for the next one.
         """
         bound = order.bind(self._source, self._options)
-        self._options.set_order(bound)
-        self._order.value = order
-        self._first_epoch = epoch
-        self._options.epochs = epoch + 1
-        self._pass += 1
-        self._feed.move(epoch * steps_per_epoch(bound.length, self._options), seed)
+        with self._feed.lock:
+            self._options.set_order(bound)
+            self._order.value = order
+            self._first_epoch = epoch
+            self._options.epochs = epoch + 1
+            self._pass += 1
+            self._feed.move(epoch * steps_per_epoch(bound.length, self._options), seed)
 
     def _move(self, step: int, seed: int) -> None:
+        """REQUIRES: the feed's lock."""
         self._pass += 1
         if not self._feed.stands_at(step, seed):
             self._feed.move(step, seed)
@@ -521,12 +535,12 @@ class Loader(Generic[Item]):
     def _next(self, number: int, feed: _core.Feed, end: int) -> Any:
         if number != self._pass or not self._feed.is_now(feed):
             self._feed.get()
-            raise RuntimeError(_ENDED_BY_A_NEWER_ONE)
+            raise RuntimeError(ENDED_BY_A_NEWER_ONE)
         return self._feed.next(feed, end)
 
     def _next_at_first(self, feed: GrowingFeed, number: int) -> Any:
         if number != self._pass:
-            raise RuntimeError(_ENDED_BY_A_NEWER_ONE)
+            raise RuntimeError(ENDED_BY_A_NEWER_ONE)
         return feed.next_at_first()
 
     def _leave(self, number: int) -> None:
@@ -652,8 +666,10 @@ def _source_and_order(
 
 def close_all() -> None:
     """Ends the threads of all feeds before the interpreter ends."""
-    for loader in list(_open_loaders):
-        loader.close()
+    for reference in list(_open_loaders):
+        loader = reference()
+        if loader is not None:
+            loader.close()
 
 
 atexit.register(close_all)

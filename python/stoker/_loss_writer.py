@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import threading
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -59,7 +60,8 @@ class _Step(NamedTuple):
 
 class LossWriter:
     """Appends to the files of a rank in `folder`, or without one in a temporary folder, which is
-    removed with this. Holds HELD_STEPS steps, whatever the length of the run.
+    removed with this. Holds HELD_STEPS steps, whatever the length of the run. Any thread may call
+    this.
 
     state_of: gives the loader's state; None: there is none, or it would have to be waited for.
     """
@@ -81,6 +83,7 @@ class LossWriter:
         self._state_of = state_of
         self._has_state = False
         self._held: list[_Step] = []
+        self._lock = threading.RLock()  # of the files; flush() may be called where it is held
         self._process = os.getpid()
         paths = [self._path(name) for name in ("steps-{}.bin", "ids-{}.bin", "losses-{}.bin")]
         _cut_last_step(*paths)
@@ -97,12 +100,14 @@ class LossWriter:
         """Writes what is held. Does nothing in a child made by fork(), whose parent does it."""
         if os.getpid() != self._process:
             return
-        if not self._has_state:
-            self._write_facts()
-        while self._held:
-            self._write(self._held.pop(0))
-        for file in (self._ids, self._losses, self._steps):  # rows before the step that has them
-            file.flush()
+        with self._lock:
+            if not self._has_state:
+                self._write_facts()
+            while self._held:
+                self._write(self._held.pop(0))
+            # Rows before the step that has them.
+            for file in (self._ids, self._losses, self._steps):
+                file.flush()
 
     def _write(self, step: _Step) -> None:
         ids, losses = array("I"), array("f")

@@ -137,7 +137,7 @@ class PreparedFeed(MovingFeed):
         ahead: int,
     ):
         self._limit = ahead
-        self._lock = threading.Lock()  # held by the one who waits for a result
+        self._lock = threading.Lock()  # held by the one who waits for a result; taken before `lock`
         self._ahead: Ahead | None = None
         self._thread: threading.Thread | None = None
         super().__init__(make, options, wrap)
@@ -149,7 +149,7 @@ class PreparedFeed(MovingFeed):
         feed.check_process()  # a child made by fork() has no thread to wait for
         with self._lock:
             if feed.closed:
-                raise RuntimeError("the Loader was closed")
+                raise self._ended()
             ahead = self._now()
             if ahead is None:
                 if feed.next_step >= end:
@@ -161,7 +161,7 @@ class PreparedFeed(MovingFeed):
                 ahead = self._begin(feed, end)
                 result = ahead.next()
             if result is None and (ahead.stopped or feed.closed):
-                raise RuntimeError("the Loader was closed")
+                raise self._ended()
             if result is None or not result.was_taken:
                 self._ahead = None  # its thread has ended
             if result is None:  # the last batch was an error, or an interrupt cost it
@@ -177,18 +177,20 @@ class PreparedFeed(MovingFeed):
             return result.value
 
     def position(self) -> tuple[int, int, int]:
-        feed = self.get()
-        ahead = self._now()
-        if ahead is None:
-            return super().position()
-        return ahead.step, *divmod(ahead.step, feed.steps_per_epoch)
+        with self.lock:
+            feed = self.get()
+            ahead = self._now()
+            if ahead is None:
+                return super().position()
+            return ahead.step, *divmod(ahead.step, feed.steps_per_epoch)
 
     def stands_at(self, step: int, seed: int) -> bool:
         return self._now() is None and super().stands_at(step, seed)
 
     def rest(self) -> None:
-        if self._ahead is not None:
-            self._ahead.stop()
+        ahead = self._ahead  # another thread may hand over its last batch
+        if ahead is not None:
+            ahead.stop()
 
     def close(self) -> None:
         """Waits for a call of the function that has begun, unless that call closes it."""
@@ -218,14 +220,17 @@ class PreparedFeed(MovingFeed):
         return ahead if ahead is not None and ahead.feed is self._feed else None
 
     def _begin(self, feed: _core.Feed, end: int) -> Ahead:
-        ahead = Ahead(feed, feed.next_step, end, self._wrap, self._limit, self._thread)
-        try:
-            ahead.thread.start()
-            self._ahead, self._thread = ahead, ahead.thread
-        except BaseException:  # an interrupt; nothing was taken
-            self._ahead = None
-            ahead.stop()
-            raise
+        with self.lock:  # whoever ends the feed stops what is ahead in it, and must see it
+            if feed is not self._feed:
+                raise self._ended()
+            ahead = Ahead(feed, feed.next_step, end, self._wrap, self._limit, self._thread)
+            try:
+                ahead.thread.start()
+                self._ahead, self._thread = ahead, ahead.thread
+            except BaseException:  # an interrupt; nothing was taken
+                self._ahead = None
+                ahead.stop()
+                raise
         return ahead
 
 

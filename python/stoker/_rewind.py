@@ -166,7 +166,8 @@ _SHOWN = ("cpu:0", image_format("uint8", "NHWC", None, None), False, False)
 
 def _options_of(loader: Loader[Any], step: int, rank: int, seed: int) -> _core.LoaderOptions:
     """Returns those of a feed of this step, which shares nothing with the loader's own."""
-    options = _core.LoaderOptions(loader._options)
+    with loader._feed.lock:  # another thread may move the loader
+        options = _core.LoaderOptions(loader._options)
     options.first_step, options.seed, options.rank = step, seed, rank
     options.epochs = -1.0
     options.ring_depth = options.leases = 1

@@ -107,7 +107,9 @@ class Pass:
 
 
 class Watch(Generic[Batch]):
-    """See watch(). Measurements add up over passes; a step takes 41 bytes. One loop at a time."""
+    """See watch(). Measurements add up over passes; a step takes 41 bytes. One loop at a time,
+    in one thread; what has come of it, such as report(), any thread may ask for meanwhile.
+    """
 
     def __init__(
         self,
@@ -380,8 +382,8 @@ class Watch(Generic[Batch]):
     def _run(self) -> WatchedRun:
         return WatchedRun(
             loader=_describe(self._loader),
-            log=self._log,
-            first_waits=self._first_waits,
+            log=self._log.copied(),
+            first_waits=self._first_waits[:],
             alone=self._alone,
             replay=self._replay,
             delay_share=self._delayed_s / self._looped_s if self._looped_s > 0 else math.nan,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +16,12 @@ _PARTS = 20  # of a run, whose paces are compared
 
 
 class StepLog:
-    """Grows by 41 bytes per step. Times are in seconds of one clock."""
+    """Grows by 41 bytes per step. Times are in seconds of one clock. While a loop adds
+    steps, other threads look at a copy: arrays move when they grow.
+    """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self.asked, self.came, self.done = array("d"), array("d"), array("d")
         self.wait_cpu = array("d")  # CPU seconds of the loop's thread, while it waited
         self.sizes = array("q")  # of the batch; UNKNOWN_SIZE
@@ -29,12 +33,29 @@ class StepLog:
     def add(
         self, phase: str, asked: float, came: float, done: float, wait_cpu: float, samples: int
     ) -> None:
-        self.phases.append(PHASES.index(phase))
-        self.asked.append(asked)
-        self.came.append(came)
-        self.done.append(done)
-        self.wait_cpu.append(wait_cpu)
-        self.sizes.append(samples)
+        with self._lock:
+            self.phases.append(PHASES.index(phase))
+            self.asked.append(asked)
+            self.came.append(came)
+            self.done.append(done)
+            self.wait_cpu.append(wait_cpu)
+            self.sizes.append(samples)
+
+    def __getstate__(self) -> dict[str, Any]:  # also of a deep copy
+        state = dict(self.copied().__dict__)
+        del state["_lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
+    def copied(self) -> StepLog:
+        copied = StepLog()
+        with self._lock:
+            copied.asked, copied.came, copied.done = self.asked[:], self.came[:], self.done[:]
+            copied.wait_cpu, copied.sizes = self.wait_cpu[:], self.sizes[:]
+            copied.phases = self.phases[:]
+        return copied
 
     def of_phase(self, phase: str) -> Steps:
         sizes_known = self.sizes_known

@@ -31,8 +31,10 @@ def versions(root):
 
 
 def fits(wheel, version):
-    tag = re.search(r"-cp(3)(\d+)-(cp|abi)", wheel)
+    tag = re.search(r"-cp(3)(\d+)-(cp\d+t?|abi)", wheel)
     wanted = (int(tag[1]), int(tag[2]))
+    if tag[3].endswith("t"):  # no Debian or Ubuntu has a free-threaded Python
+        return False
     return version >= wanted if tag[3] == "abi" else version == wanted
 
 
