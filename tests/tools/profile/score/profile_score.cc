@@ -2,8 +2,9 @@
 // sets have: does it name the right stage, does the run with the first recommendation reach the
 // predicted rate, and does that lie in the range that was said? Prints a table (Markdown). CTest
 // does not run it, because it measures times: it needs a quiet machine, and root for control
-// groups, and takes 11 minutes. With --profiles it writes the profile of each feed instead of trying
-// what it recommends: the pages of tools/docs are drawn from some of them. Exit codes: 0 at least 95 % of the stages are right, 1 fewer are.
+// groups, and takes 11 minutes. With --profiles it writes the profile of each feed instead of
+// trying what it recommends: the pages of tools/docs are drawn from some of them. Exit codes: 0 at
+// least 95 % of the stages are right, 1 fewer are.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,6 @@
 #include "pipeline/cache/decoded_cache.h"
 #include "staging/allowed_cores.h"
 #include "tests/tools/profile/score/fault_scenarios.h"
-#include "tools/machine/build_info.h"
 #include "tools/profile/emulated.h"
 
 namespace stoker {
@@ -113,7 +113,6 @@ Result score(const FaultScenario& scenario, double seconds, const std::string& p
   Profile found = profile(scenario.feed, seconds, true);
   if (!profiles.empty()) {
     found.command = "a feed with one fault: " + scenario.name;
-    found.version = kBuildVersion;
     std::ofstream(profiles + "/" + scenario.name + ".json") << profile_json(found).dump();
   }
   const RunMeasurements& measured = found.measurements.measured;
@@ -196,7 +195,8 @@ int run(int argc, char** argv) {
   const auto score_all = [&](const std::vector<FaultScenario>& scenarios, Tally& tally) {
     for (const FaultScenario& scenario : scenarios) {
       if (scenario.name.find(arguments.only) == std::string::npos) continue;
-      const Result result = score(scenario, scenario.length * arguments.seconds, arguments.profiles);
+      const Result result =
+          score(scenario, scenario.length * arguments.seconds, arguments.profiles);
       print_row(scenario, result);
       add(scenario, result, tally);
     }
