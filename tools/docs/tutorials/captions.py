@@ -2,7 +2,7 @@
 # # Captions
 #
 # You write tar shards of pictures and captions, feed both, make tokens while the loop trains, and teach two small nets which caption belongs to
-# which picture, as CLIP does. It takes about 30 seconds on two cores, without a GPU and without a download.
+# which picture, as CLIP does. It takes about 20 seconds on two cores, without a GPU and without a download.
 #
 # ```bash
 # pip install dist/stoker-*-cp312-abi3-*.whl numpy pillow torch
@@ -10,20 +10,17 @@
 #
 # ## Shards of pairs
 #
-# A sample of such a shard is two members with one key: `000017.jpg` and `000017.txt`. The pictures come from `stoker make-shapes`, the captions
-# from the names of their classes.
+# A sample of such a shard is two members with one key: `000017.jpg` and `000017.txt`. The pictures are drawn here: a square, a disc or a
+# triangle in one of six colours, on a noisy ground.
 
 # %%
 import io
-import pathlib
 import random
-import subprocess
-import sys
 import tarfile
 
 import numpy
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw
 from torch import nn
 
 import stoker
@@ -31,22 +28,42 @@ from stoker import augment
 
 torch.manual_seed(0)
 torch.set_num_threads(2)
-draw = "make-shapes --out shapes --count 2000 --test-count 400 --size 40"
-subprocess.run([sys.executable, "-m", "stoker", *draw.split()], check=True)
-
-WORDS = ["a picture of a {}", "one {} among clutter", "a {}", "there is a {} here", "a drawing with a {} in it"]
 picker = random.Random(0)
-files = sorted(pathlib.Path("shapes/train").glob("*/*.jpg"))
-picker.shuffle(files)
-for shard in range(4):
-    with tarfile.open(f"pairs-{shard:03d}.tar", "w") as tar:
-        for number, path in enumerate(files[shard * 500 : (shard + 1) * 500]):
-            caption = picker.choice(WORDS).format(path.parent.name)
-            for name, data in ((".jpg", path.read_bytes()), (".txt", caption.encode())):
-                member = tarfile.TarInfo(f"{shard * 500 + number:06d}{name}")
+noise = numpy.random.default_rng(0)
+COLOURS = {"red": (200, 40, 40), "green": (40, 160, 60), "blue": (50, 70, 210), "yellow": (220, 200, 40), "white": (240, 240, 240),
+           "black": (15, 15, 15)}
+SHAPES = ["square", "disc", "triangle"]
+SENTENCES = ["a {} {}", "a picture of a {} {}", "there is a {} {} here", "one {} {} on a noisy ground"]
+
+
+def drawn(colour, shape):
+    picture = Image.fromarray(noise.integers(90, 170, (40, 40, 3)).astype("uint8"))
+    pen, side = ImageDraw.Draw(picture), picker.randint(14, 26)
+    x, y = picker.randint(2, 37 - side), picker.randint(2, 37 - side)
+    if shape == "triangle":
+        pen.polygon([(x, y + side), (x + side, y + side), (x + side // 2, y)], fill=COLOURS[colour])
+    else:
+        draw = pen.rectangle if shape == "square" else pen.ellipse
+        draw((x, y, x + side, y + side), fill=COLOURS[colour])
+    data = io.BytesIO()
+    picture.save(data, "JPEG", quality=92)
+    return data.getvalue()
+
+
+def write_shard(name, numbers):
+    with tarfile.open(name, "w") as tar:
+        for number in numbers:
+            colour, shape = picker.choice(list(COLOURS)), picker.choice(SHAPES)
+            caption = picker.choice(SENTENCES).format(colour, shape)
+            for end, data in ((".jpg", drawn(colour, shape)), (".txt", caption.encode())):
+                member = tarfile.TarInfo(f"{number:06d}{end}")
                 member.size = len(data)
                 tar.addfile(member, io.BytesIO(data))
-print(len(files), "pairs in 4 shards")
+
+
+for shard in range(4):
+    write_shard(f"pairs-{shard:03d}.tar", range(500 * shard, 500 * shard + 500))
+write_shard("test.tar", range(400))
 
 # %% [markdown]
 # ## Pictures with their texts
@@ -55,7 +72,7 @@ print(len(files), "pairs in 4 shards")
 
 # %%
 pairs = stoker.open("pairs-{000..003}.tar", label_from="none", targets_from=["txt:text"])
-loader = stoker.Loader(pairs, batch_size=8, size=36, augment="random_resized_crop(scale=(0.5, 1)) | flip", seed=0)
+loader = stoker.Loader(pairs, batch_size=8, size=36, augment="random_resized_crop(scale=(0.7, 1)) | flip", seed=0)
 batch = next(iter(loader))
 loader.close()
 print(len(pairs), "samples")
@@ -87,7 +104,7 @@ def with_tokens(batch):
     return torch.from_dlpack(batch.images), tokens_of(batch.texts), batch.texts
 
 
-stages = augment.random_resized_crop(32, scale=(0.5, 1)) | augment.flip() | augment.drop_text(0.1)
+stages = augment.random_resized_crop(32, scale=(0.7, 1)) | augment.flip() | augment.drop_text(0.1)
 train = stoker.Loader(
     pairs, batch_size=100, augment=stages, dtype="float32", layout="NCHW", mean=0.5, std=0.25, seed=0, on_batch=with_tokens
 )
@@ -109,7 +126,7 @@ def block(inputs, outputs):
 
 
 eye = nn.Sequential(
-    block(3, 32), block(32, 64), block(64, 128), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 32)
+    block(3, 16), block(16, 32), block(32, 64), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(256, 32)
 )
 ear = nn.EmbeddingBag(len(vocabulary), 32, mode="sum", padding_idx=0)
 optimizer = torch.optim.Adam([*eye.parameters(), *ear.parameters()], lr=3e-3)
@@ -120,7 +137,7 @@ def alike(images, tokens):
     return seen @ heard.T * 10
 
 
-for epoch in range(6):
+for epoch in range(8):
     eye.train()
     total = 0.0
     for images, tokens, texts in train:
@@ -131,26 +148,29 @@ for epoch in range(6):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        total += float(loss)
+        total += loss.item()
     print(f"epoch {epoch}: loss {total / len(train):.3f}")
 
 # %% [markdown]
 # ## Asking in words
 #
-# The nets have seen no label. Asked which of ten captions fits a test picture, they are right in more than half of the cases; guessing has 10 %.
+# The nets have seen no label. Asked which of 18 captions fits a test picture, in words that are put as none of the sentences above, they are
+# right in more than 60 % of the cases; guessing has 6 %.
 
 # %%
-test = stoker.folder("shapes/test")
+test = stoker.open("test.tar", label_from="none", targets_from=["txt:text"])
+answers = [(colour, shape) for colour in COLOURS for shape in SHAPES]
 eye.eval()
+right = 0
 with torch.no_grad():
-    questions = tokens_of([f"a picture of a {name}" for name in test.classes])
-    right = 0
+    questions = tokens_of([f"{colour} {shape}" for colour, shape in answers])
     for batch in stoker.Loader(test, batch_size=100, size=32, augment="resize", dtype="float32", layout="NCHW", mean=0.5,
                                std=0.25, shuffle=False, epochs=1):
-        answers = alike(torch.from_dlpack(batch.images), questions).argmax(1)
-        right += int((answers == torch.from_dlpack(batch.labels)).sum())
+        chosen = alike(torch.from_dlpack(batch.images), questions).argmax(1)
+        for choice, text in zip(chosen.tolist(), batch.texts):
+            right += all(word in text.split() for word in answers[choice])
 print(f"{right / len(test):.1%} of {len(test)} pictures get the right caption")
-assert right / len(test) > 0.5
+assert right / len(test) > 0.6
 
 # %% [markdown]
 # [Captions and tokens](../feed/captions.md) has lists of tokens that are stored, several captions of a picture, and the loaders of open_clip and

@@ -63,7 +63,7 @@ def draw_set(folder, count):
     return len(objects)
 
 
-objects = draw_set("train", 600), draw_set("val", 100)
+objects = draw_set("train", 500), draw_set("val", 100)
 print(objects[0], "objects to learn from,", objects[1], "to find")
 
 # %% [markdown]
@@ -140,9 +140,9 @@ def wanted(targets):
 
 
 optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)
-for epoch in range(12):
+for epoch in range(8):
     total = 0.0
-    if epoch == 9:
+    if epoch == 6:
         optimizer.param_groups[0]["lr"] = 5e-4
     for images, targets in train:
         here, kind, edges = wanted(targets)
@@ -156,8 +156,8 @@ for epoch in range(12):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        total += float(loss)
-    if epoch % 3 == 2:
+        total += loss.item()
+    if epoch % 2 == 1:
         print(f"epoch {epoch}: loss {total / len(train):.3f}")
 
 # %% [markdown]

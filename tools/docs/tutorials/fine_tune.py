@@ -74,11 +74,12 @@ def block(inputs, outputs):
 
 def make_body():
     pool = [nn.AdaptiveAvgPool2d(2), nn.Flatten()]
-    return nn.Sequential(block(3, 32), block(32, 64), block(64, 128), *pool)
+    return nn.Sequential(block(3, 16), block(16, 32), block(32, 64), *pool)
 
 
-def fit(model, loader, epochs, parameters, lr):
-    optimizer = torch.optim.Adam(parameters, lr=lr, weight_decay=1e-4)
+def fit(model, loader, epochs, parameters):
+    optimizer = torch.optim.Adam(parameters)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=epochs * len(loader))
     for epoch in range(epochs):
         losses = []
         for images, labels in loader:
@@ -86,7 +87,8 @@ def fit(model, loader, epochs, parameters, lr):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            losses.append(float(loss))
+            schedule.step()
+            losses.append(loss.item())
     return sum(losses) / len(losses)
 
 
@@ -99,38 +101,39 @@ def accuracy(model):
 
 
 body = make_body()
-crops = stoker.random_resized_crop(scale=(0.5, 1)) | stoker.flip()
-loader = DataLoader(large, 64, shuffle=True, augment=crops, seed=0, **options)
-first = nn.Sequential(body, nn.Linear(512, len(known)))
-print(f"loss of the last epoch: {fit(first, loader, 5, first.parameters(), 3e-3):.3f}")
+crops = stoker.random_resized_crop(scale=(0.7, 1)) | stoker.flip()
+loader = DataLoader(large, 32, shuffle=True, augment=crops, seed=0, **options)
+first = nn.Sequential(body, nn.Linear(256, len(known)))
+print(f"loss of the last epoch: {fit(first, loader, 6, first.parameters()):.3f}")
 
 # %% [markdown]
 # ## The new head
 #
 # The body is frozen: no gradients, and batch norm as it is. Only the new head learns. Nothing about a row is drawn at random, so
-# `DecodedCache` keeps what was decoded, and later epochs take it from memory. `stats()` counts: after 40 epochs of 24 rows each picture was decoded
-# once, and all other rows came from the cache.
+# `DecodedCache` keeps what was decoded, and later epochs take it from memory. `stats()` counts: of the rows of 40 epochs 24 were decoded, one for
+# each picture, and all others came from the cache.
 
 # %%
 body.eval().requires_grad_(False)
-head = nn.Linear(512, len(new))
+head = nn.Linear(256, len(new))
 tuned = nn.Sequential(body, head)
 cache = stoker.DecodedCache(10**8)
 few_loader = DataLoader(small, 24, shuffle=True, augment="resize", cache=cache, seed=0, **options)
-fit(tuned, few_loader, 40, head.parameters(), 3e-3)
-counts = few_loader.loader.stats()
-print({name: value for name, value in counts.items() if "cache" in name or "decoded" in name})
+fit(tuned, few_loader, 40, head.parameters())
+counts = few_loader.loader.stats()["cache"]
+print(counts["misses"], "pictures were decoded,", counts["hits"], "rows came from the cache")
+assert counts["misses"] == 24 and counts["hits"] >= 39 * 24
 
 # %% [markdown]
 # Beside it the same net from the beginning, on the same 24 pictures, for as many epochs. Guessing has 25 %; what the body knows is worth
-# more than ten points.
+# more than five points.
 
 # %%
-fresh = nn.Sequential(make_body(), nn.Linear(512, len(new)))
-fit(fresh.train(), few_loader, 40, fresh.parameters(), 3e-3)
+fresh = nn.Sequential(make_body(), nn.Linear(256, len(new)))
+fit(fresh.train(), few_loader, 40, fresh.parameters())
 from_scratch, fine_tuned = accuracy(fresh), accuracy(tuned)
 print(f"from scratch {from_scratch:.1%}, fine-tuned {fine_tuned:.1%}")
-assert fine_tuned > from_scratch + 0.1
+assert fine_tuned > from_scratch + 0.05
 
 # %% [markdown]
 # ## What it gets wrong
