@@ -13,8 +13,8 @@ fields = {"image": RGBImageField(write_mode="jpg", jpeg_quality=90), "label": In
 DatasetWriter("photos.beton", fields, num_workers=1).from_indexed_dataset(ImageFolder("photos/train"))
 
 mean, std = numpy.array([0.485, 0.456, 0.406]), numpy.array([0.229, 0.224, 0.225])
-image = [RandomResizedCropRGBImageDecoder((64, 64)), RandomHorizontalFlip(), ToTensor(), ToTorchImage()]
-image += [NormalizeImage(255 * mean, 255 * std, numpy.float32)]
+image = [RandomResizedCropRGBImageDecoder((64, 64)), RandomHorizontalFlip()]
+image += [NormalizeImage(255 * mean, 255 * std, numpy.float32), ToTensor(), ToTorchImage()]
 loader = Loader(
     "photos.beton",
     batch_size=16,
