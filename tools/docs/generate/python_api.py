@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the pages of the Python package of its docstrings and stubs, as they are installed. python_api.py --out DIR
 
-Nothing is imported, so that no framework is needed. A public name without a docstring is an error.
+Nothing is imported, so that no framework is needed. A public function without a docstring is an error.
 """
 import argparse
 import ast
@@ -128,8 +128,6 @@ def function(name, nodes, kind, fence, where):
 
 
 def of_class(name, node, fence, where):
-    if not ast.get_docstring(node):
-        sys.exit(f"python_api: {where}.{name} has no docstring")
     made, inner = [], fence[:-1]
     methods = {}
     for each in node.body:
@@ -147,7 +145,7 @@ def of_class(name, node, fence, where):
             made += directive("property", [each], typed, markdown(ast.get_docstring(nodes[0]) or ""), inner)
         elif ast.get_docstring(nodes[0]) or not any(is_decorated(node, "setter") for node in nodes):
             made += function(each, nodes, "method", inner, where)
-    return directive("class", heads, [], markdown(ast.get_docstring(node)) + made, fence)
+    return directive("class", heads, [], markdown(ast.get_docstring(node) or "") + made, fence)
 
 
 def page_of(module):
