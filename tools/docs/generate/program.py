@@ -46,11 +46,11 @@ def stages():
     for paragraph in example.split("\n\n")[1:]:
         lines += [escaped(" ".join(paragraph.split())), ""]
     for block in blocks:
-        signature, said_, rest = re.match(r"(.*?\))\n(.*?)(?:\n\n(.*))?\Z", block.rstrip(), re.DOTALL).groups()
-        lines += [f"## {re.match(r'[a-z_0-9]+', signature)[0]}", "", "```text", *(line.removeprefix("  ") for line in signature.splitlines()), "```", ""]
-        lines += [escaped(" ".join(said_.split())), ""]
-        if rest:
-            lines += ["```text", rest, "```", ""]
+        text = block.rstrip().splitlines()
+        end = next(i for i in range(1, len(text) + 1) if "".join(text[:i]).count("(") == "".join(text[:i]).count(")"))
+        signature, head, rest = text[:end], text[end], text[end + 1:]
+        lines += [f"## {re.match(r'[a-z_0-9]+', signature[0])[0]}", "", "```text", *(line.removeprefix("  ") for line in signature), "```", ""]
+        lines += [escaped(head.strip().rstrip(".")) + ".", "", escaped(" ".join(" ".join(rest).split())), ""]
     return lines
 
 
