@@ -33,7 +33,7 @@ def program(line):
 
 
 torch.manual_seed(0)
-torch.set_num_threads(1)
+torch.set_num_threads(1)  # the loader's threads have the other core
 program("make-shapes --out shapes --count 200 --test-count 10 --size 512")
 transform = transforms.Compose(
     [

@@ -60,7 +60,7 @@ assert counts["rows"] >= 600
 assert all((mine == theirs).all() for mine, theirs in zip(batches, expected)) and len(batches) == 6
 print("all rows came from the actors, and are the bytes of the first epoch")
 
-# %%
+# %% alt="Six large crops of shapes with changed colours, side by side"
 Image.fromarray(numpy.concatenate(list(batches[0][:6]), axis=1))
 
 # %% [markdown]
