@@ -15,6 +15,7 @@ import ast
 import importlib.metadata
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,11 @@ def missing(packages):
         return False
 
     return [name for name in packages if is_missing(name)]
+
+
+def cpu_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def run(path, out):
@@ -107,7 +113,7 @@ def main():
             print(f"{'FAILED' if options.all else 'left out:'} {path.stem} (not installed: {', '.join(absent)})")
             failed += [path.stem] if options.all else []
             continue
-        begun = time.monotonic()
+        begun, cpu_before = time.monotonic(), cpu_seconds()
         command = [sys.executable, __file__, "--run", str(path)]
         command += ["--out", options.out] if options.out else []
         try:
@@ -115,8 +121,8 @@ def main():
             problem = "" if done.returncode == 0 else (done.stdout + done.stderr)[-4000:]
         except subprocess.TimeoutExpired:
             problem = f"it has not ended after {LIMIT_S} s"
-        seconds = time.monotonic() - begun
-        print(f"{'FAILED' if problem else 'passed'} {path.stem}: {seconds:.0f} s", flush=True)
+        seconds, cpu = time.monotonic() - begun, cpu_seconds() - cpu_before
+        print(f"{'FAILED' if problem else 'passed'} {path.stem}: {seconds:.0f} s, {cpu:.0f} CPU s", flush=True)
         if problem:
             print(problem)
             failed.append(path.stem)

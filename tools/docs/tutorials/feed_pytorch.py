@@ -25,7 +25,7 @@ import stoker
 from stoker.torch import DataLoader, ImageFolder
 
 torch.manual_seed(0)
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # the loader's threads have the other core
 draw = "make-shapes --out shapes --count 2000 --test-count 400 --size 40"
 subprocess.run([sys.executable, "-m", "stoker", *draw.split()], check=True)
 
@@ -57,7 +57,7 @@ assert len(train) == 63 and len(classes) == 10
 # %% [markdown]
 # A batch is two tensors, images and labels. Here are its first 24 rows, as the net gets them (with mean and std undone).
 
-# %%
+# %% alt="24 small pictures of shapes among clutter, cropped and partly mirrored"
 images, labels = next(iter(train))
 assert images.shape == (32, 3, 32, 32) and labels.shape == (32,)
 
@@ -91,19 +91,15 @@ print("400 pictures are equal, bit for bit")
 
 # %%
 def block(inputs, outputs):
-    return nn.Sequential(
-        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
-        nn.BatchNorm2d(outputs),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-    )
+    convolution = nn.Conv2d(inputs, outputs, 3, padding=1, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(outputs), nn.ReLU(), nn.MaxPool2d(2))
 
 
 model = nn.Sequential(
     block(3, 16), block(16, 32), block(32, 64), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(256, 10)
 )
 optimizer = torch.optim.Adam(model.parameters())
-schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=6 * len(train))
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=9 * len(train))
 
 
 def accuracy():
@@ -118,7 +114,7 @@ def accuracy():
 
 
 scores = [accuracy()]
-for epoch in range(6):
+for epoch in range(9):
     model.train()
     total = 0.0
     for images, labels in train:
@@ -132,10 +128,10 @@ for epoch in range(6):
     print(f"epoch {epoch}: loss {total / len(train):.3f}, test accuracy {scores[-1]:.1%}")
 
 # %% [markdown]
-# Guessing has 10 %. Six epochs of 2000 small pictures bring this net above 25 %; the loss still falls.
+# Guessing has 10 %. Nine epochs of 2000 small pictures bring this net above 30 %.
 
 # %%
-assert scores[-1] > 0.25 > scores[0]
+assert scores[-1] > 0.3 > scores[0]
 
 # %% [markdown]
 # ## Without the adapter

@@ -10,7 +10,7 @@
 #
 # ## A loop that waits
 #
-# 200 pictures of 512 x 512 pixels, and the usual loader of torchvision and PyTorch, whose crops are made in the loop's own process.
+# 100 pictures of 320 x 320 pixels, and the usual loader of torchvision and PyTorch, whose crops are made in the loop's own process.
 
 # %%
 import json
@@ -33,8 +33,8 @@ def program(line):
 
 
 torch.manual_seed(0)
-torch.set_num_threads(1)
-program("make-shapes --out shapes --count 200 --test-count 10 --size 512")
+torch.set_num_threads(1)  # the loader's threads have the other core
+program("make-shapes --out shapes --count 100 --test-count 10 --size 320")
 transform = transforms.Compose(
     [
         transforms.RandomResizedCrop(224),
@@ -44,7 +44,7 @@ transform = transforms.Compose(
     ]
 )
 data = torchvision.datasets.ImageFolder("shapes/train", transform)
-slow = torch.utils.data.DataLoader(data, batch_size=20, shuffle=True)
+slow = torch.utils.data.DataLoader(data, batch_size=10, shuffle=True)
 
 # %% [markdown]
 # `stoker.watch` goes around any loader, and `measure_loader` runs it without a loop: so many images per second it gives at most.
@@ -72,7 +72,7 @@ assert before.watch.to_dict()["verdict"]["limit"] == "loader" and before.utilisa
 # The same data set and transform in stoker's `DataLoader`: it reads the transform, decodes only what a crop shows, and works ahead in threads.
 
 # %%
-fast = stoker.torch.DataLoader(data, batch_size=20, shuffle=True, seed=0)
+fast = stoker.torch.DataLoader(data, batch_size=10, shuffle=True, seed=0)
 after = stoker.emulate(fast, rate=demand, steps=20)
 print(after.report())
 print(f"the device is busy {before.utilisation:.0%} of the time before, {after.utilisation:.0%} after")
@@ -92,7 +92,7 @@ print(pathlib.Path("after.html").stat().st_size // 1000, "kB")
 # and again, by which it knows what would help. This device takes more than any feed gives.
 
 # %%
-print(program("profile --data shapes --size 224 --batch 20 --demand 50000 --seconds 3 --no-trace --out profile"))
+print(program("profile --data shapes --size 224 --batch 10 --demand 50000 --seconds 2 --no-trace --out profile"))
 verdict = json.loads(pathlib.Path("profile/profile.json").read_text())["verdict"]
 assert verdict["waiting_share"] > 0.05
 

@@ -24,13 +24,13 @@ from PIL import Image
 import stoker
 import stoker.ray
 
-draw = "make-shapes --out shapes --count 600 --test-count 60 --size 256"
+draw = "make-shapes --out shapes --count 600 --test-count 10 --size 160"
 subprocess.run([sys.executable, "-m", "stoker", *draw.split()], check=True)
 source = stoker.folder(pathlib.Path("shapes/train").absolute())
 
 
 def make_loader(**options):
-    augment = stoker.random_resized_crop(128) | stoker.color_jitter(0.4, 0.4, 0.2) | stoker.flip()
+    augment = stoker.random_resized_crop(96) | stoker.color_jitter(0.4, 0.4, 0.2) | stoker.flip()
     return stoker.Loader(source, batch_size=100, augment=augment, seed=5, **options)
 
 
@@ -60,7 +60,7 @@ assert counts["rows"] >= 600
 assert all((mine == theirs).all() for mine, theirs in zip(batches, expected)) and len(batches) == 6
 print("all rows came from the actors, and are the bytes of the first epoch")
 
-# %%
+# %% alt="Six large crops of shapes with changed colours, side by side"
 Image.fromarray(numpy.concatenate(list(batches[0][:6]), axis=1))
 
 # %% [markdown]

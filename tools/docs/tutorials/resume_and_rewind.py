@@ -25,7 +25,7 @@ import stoker
 import stoker.losses
 
 torch.manual_seed(0)
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # the loader's threads have the other core
 patterns = stoker.synthetic(1200, size=36)
 wrong = set(random.Random(1).sample(range(len(patterns)), 60))
 labels = [(label + 3) % 10 if i in wrong else label for i, label in enumerate(patterns.labels())]
@@ -131,7 +131,7 @@ again.close()
 # Over the whole run, the samples with the highest mean loss: most of them are those whose label is wrong. `hardest` names 60 here, as many as
 # are wrong; a guess would hit 3.
 
-# %%
+# %% alt="Twelve coloured patterns: the samples with the highest losses"
 hardest = stoker.losses.Losses("watch").hardest(60)
 hits = sum(each.id in wrong for each in hardest)
 print(f"{hits} of the 60 hardest samples have a wrong label")

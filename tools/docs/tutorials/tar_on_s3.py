@@ -122,7 +122,7 @@ print("an epoch of 8 shuffled batches: the same bytes from the bucket and from t
 # %% [markdown]
 # Here is the beginning of the last batch. Rows of a shuffled epoch lie all over the shards: stoker fetches just those bytes, ahead of the workers.
 
-# %%
+# %% alt="Sixteen crops of shapes, side by side"
 Image.fromarray(numpy.concatenate(list(pictures[:16]), axis=1))
 
 # %% [markdown]
