@@ -63,11 +63,11 @@ def main():
     if len(found) < 10:
         sys.exit(f"stoker --help lists only {len(found)} subcommands; has its layout changed?")
     for name in found:
-        (out / f"{name}.md").write_text("\n".join(help_of((name,))), encoding="utf-8")
+        (out / f"stoker_{name}.md").write_text("\n".join(help_of((name,))), encoding="utf-8")
     (out / "stages.md").write_text("\n".join(stages()), encoding="utf-8")
     lines = ["# The program", "", "What `stoker SUBCOMMAND --help` says of this version.", "", "| subcommand | what it does |", "|---|---|"]
-    lines += [f"| [stoker {name}]({name}.md) | {escaped(what)} |" for name, what in found.items()]
-    lines += ["", "```{toctree}", ":hidden:", "", *found, "stages", "```", ""]
+    lines += [f"| [stoker {name}](stoker_{name}.md) | {escaped(what)} |" for name, what in found.items()]
+    lines += ["", "```{toctree}", ":hidden:", "", *(f"stoker_{name}" for name in found), "stages", "```", ""]
     (out / "index.md").write_text("\n".join(lines), encoding="utf-8")
 
 
