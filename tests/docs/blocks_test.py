@@ -119,7 +119,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="*", metavar="PAGE", type=pathlib.Path)
     options = parser.parse_args()
-    pages = [page.resolve() for page in options.pages] or sorted(page for page in DOCS.rglob("*.md") if page.name != "README.md")
+    pages = [page.resolve() for page in options.pages] or sorted(page for page in DOCS.rglob("*.md") if page.name not in ("README.md", "SKILL.md"))
     failed = ran = left = 0
     with tempfile.TemporaryDirectory(prefix="stoker_photos_") as folder:
         programs = program_folder(folder)

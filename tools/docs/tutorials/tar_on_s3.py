@@ -148,4 +148,4 @@ assert rows == 800
 
 # %% [markdown]
 # A bucket of your own needs no `endpoint`, and its keys are found as the AWS tools find them. The program takes the same addresses:
-# `stoker profile --data s3://bucket/train-{000..127}.tar`. [Data in a store](../../../tools/README.md#data-in-a-store) has the rest.
+# `stoker profile --data s3://bucket/train-{000..127}.tar`. [Data in a store](../data/store.md) has the rest.
