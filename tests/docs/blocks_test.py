@@ -74,7 +74,7 @@ def program_folder(folder):
     """Makes a folder with `stoker` and `python` as a user of this package has them."""
     programs = pathlib.Path(folder) / "programs"
     programs.mkdir()
-    for name, words in (("stoker", f'"{sys.executable}" -m stoker'), ("python", f'"{sys.executable}"')):
+    for name, words in (("stoker", f'"{sys.executable}" -m stoker'), ("python", f'"{sys.executable}"'), ("python3", f'"{sys.executable}"')):
         (programs / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
         (programs / name).chmod(0o755)
     if os.environ.get("STOKER_PROGRAM"):  # a package without the program inside
