@@ -30,4 +30,4 @@ html_extra_path = [os.environ.get("STOKER_DOCS_EXTRA", "")]
 html_sourcelink_suffix = ""
 html_show_sphinx = False
 html_show_copyright = False
-html_theme_options = {"navigation_with_keys": False}
+html_theme_options = {"navigation_with_keys": False, "top_of_page_buttons": []}
