@@ -11,7 +11,6 @@ version = release = re.search(r"stoker VERSION ([\d.]+)", (ROOT / "CMakeLists.tx
 html_title = f"stoker {version}"
 
 extensions = ["myst_parser", "breathe"]
-python_maximum_signature_line_length = 88
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["extra"]
 myst_enable_extensions = ["colon_fence", "deflist"]
