@@ -6,6 +6,7 @@ generated_test.py FOLDER: of the site's sources, tools/docs. Without the package
 import html.parser
 import json
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as xml
 
@@ -64,12 +65,26 @@ def wrong_stages(gallery):
     return wrong + [f"{name}: no alternative text" for name, shown in gallery.SHOWN.items() if len(shown.see) < 15]
 
 
+def wrong_skills(folder):
+    """Agents find a skill by its front matter: name as its folder, and a description of at most 1024 letters."""
+    wrong, skills = [], sorted(folder.glob("skill/*/SKILL.md"))
+    assert skills
+    for skill in skills:
+        front = re.match(r"---\n(.*?)\n---\n", skill.read_text(encoding="utf-8"), re.DOTALL)
+        fields = dict(line.split(": ", 1) for line in front[1].splitlines()) if front else {}
+        if fields.get("name") != skill.parent.name or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", skill.parent.name):
+            wrong.append(f"{skill}: its name is not its folder's")
+        if not 40 <= len(fields.get("description", "")) <= 1024:
+            wrong.append(f"{skill}: a description of {len(fields.get('description', ''))} letters")
+    return wrong
+
+
 def main():
     sys.path.insert(0, str(pathlib.Path(sys.argv[1]) / "generate"))
     import plots
     import starvation
 
-    wrong = wrong_plots(plots) + wrong_profiles(starvation)
+    wrong = wrong_plots(plots) + wrong_profiles(starvation) + wrong_skills(pathlib.Path(sys.argv[1]))
     try:
         import gallery
     except ImportError as missing:

@@ -16,7 +16,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["extra"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 6  # as code-hosting sites make them
-myst_url_schemes = {"http": None, "https": None, "mailto": None, "tree": None}
+myst_url_schemes = {"http": None, "https": None, "mailto": None, "here": None}
 suppress_warnings = ["misc.highlighting_failure", "myst.header"]  # READMEs may begin below their first level
 highlight_language = "text"
 
@@ -26,7 +26,7 @@ breathe_default_project = "stoker"
 html_theme = "furo"
 html_static_path = [str(ROOT / "tools/docs/static")]
 html_css_files = ["site.css"]
-html_extra_path = ["extra"]
+html_extra_path = [os.environ.get("STOKER_DOCS_EXTRA", "")]
 html_sourcelink_suffix = ""
 html_show_sphinx = False
 html_show_copyright = False

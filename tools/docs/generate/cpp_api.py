@@ -76,6 +76,17 @@ def title_of(text, header):
     return re.match(r"(.*?[.:])(\s|$)|", comment)[1] or header
 
 
+def name_by_path(folder):
+    """Breathe finds a file by its name in the index, where Doxygen has the last part alone."""
+    def path_of(entry):
+        text = (folder / f"{entry[2]}.xml").read_text(encoding="utf-8")
+        return f"{entry[1]}{re.findall(r'<location file=.([^ ]*).', text)[-1].rstrip(chr(34) + '/')}<"
+
+    index = folder / "index.xml"
+    text = index.read_text(encoding="utf-8")
+    index.write_text(re.sub(r'(<compound refid="([^"]*)" kind="file"><name>)[^<]*<', path_of, text), encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", required=True, type=pathlib.Path)
@@ -104,6 +115,7 @@ def main():
     settings = options.work / "Doxyfile"
     settings.write_text(SETTINGS.format(input=include, work=options.work), encoding="utf-8")
     subprocess.run(["doxygen", str(settings)], check=True)
+    name_by_path(options.work / "xml")
 
 
 if __name__ == "__main__":

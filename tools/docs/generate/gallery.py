@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the gallery: every stage that `stoker augment` lists, as a picture that the program makes. gallery.py --out DIR
 
-Writes DIR/gallery.md and DIR/gallery/STAGE.webp. A stage without an entry in SHOWN is an error, so a new stage cannot be forgotten.
+Writes DIR/gallery.md, which begins as augment/gallery.md, and DIR/gallery/STAGE.webp. A stage without an entry in SHOWN is an error, so a new stage cannot be forgotten.
 """
 import argparse
 import io
@@ -258,16 +258,6 @@ def entry(name, shown, pictures, drawn, before):
     return lines
 
 
-INTRO = """# Gallery of augmentations
-
-Each stage that `stoker augment` lists, as the program makes it: first the picture as it is, then the rows of three epochs (one where nothing
-is random). The picture has 240 x 320 pixels, and so have the rows where the list names no other size. Boxes and masks are pink (house), yellow (tree) and blue-green
-(balloon). `from stoker import augment` stands before each call; any call is a list for `Loader(augment=...)`, and its text is one for `stoker train --augment`.
-
-How lists are written: [grammar](index.md). Every argument: `help(stoker.augment.NAME)`, or `stoker augment`.
-"""
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", required=True, type=pathlib.Path)
@@ -278,7 +268,7 @@ def main():
     folder = arguments.out / "gallery"
     folder.mkdir(parents=True, exist_ok=True)
     scenes = [scene(i) for i in range(4)]
-    page = [INTRO]
+    page = [(ROOT / "tools/docs/augment/gallery.md").read_text(encoding="utf-8")]
     with tempfile.TemporaryDirectory() as temporary:
         library = solarize_library(temporary)
         for group, stages in GROUPS.items():

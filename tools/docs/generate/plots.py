@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws a plot of each table of bench/results that one sees more in than in the table. plots.py --out DIR
 
-Writes DIR/plots.md with all of them and DIR/plots/PAGE_N.svg, N being the table's number on its page. TABLES says of every table which columns are
+Writes DIR/plots.md, which begins as measured/plots.md, with all of them, and DIR/plots/PAGE_N.svg, N being the table's number on its page. TABLES says of every table which columns are
 drawn, or why none is; a table without an entry ends the build, and so does an entry without a table.
 """
 import argparse
@@ -301,13 +301,6 @@ def plots(found):
             yield Plot(page, table, file, alternative(how, title, series), svg_of(title, series, how.least))
 
 
-INTRO = """# Plots
-
-The tables of [results](index.md) as bars, drawn from the pages that the benches wrote. Whiskers are the ranges over rounds. Blue bars are stoker's where others are grey.
-What a table measures, on which machine, and by which command, its page says.
-"""
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", required=True, type=pathlib.Path)
@@ -318,7 +311,7 @@ def main():
         sys.exit("\n".join(wrong))
     folder = arguments.out / "plots"
     folder.mkdir(parents=True, exist_ok=True)
-    page, last = [INTRO], None
+    page, last = [(ROOT / "tools/docs/measured/plots.md").read_text(encoding="utf-8")], None
     for plot in plots(found):
         (folder / plot.file).write_text(plot.svg, encoding="utf-8")
         if plot.page != last:

@@ -46,11 +46,11 @@ def stages():
     for paragraph in example.split("\n\n")[1:]:
         lines += [escaped(" ".join(paragraph.split())), ""]
     for block in blocks:
-        signature, said_, rest = re.match(r"(.*?\))\n(.*?)(?:\n\n(.*))?\Z", block.rstrip(), re.DOTALL).groups()
-        lines += [f"## {re.match(r'[a-z_0-9]+', signature)[0]}", "", "```text", *(line.removeprefix("  ") for line in signature.splitlines()), "```", ""]
-        lines += [escaped(" ".join(said_.split())), ""]
-        if rest:
-            lines += ["```text", rest, "```", ""]
+        text = block.rstrip().splitlines()
+        end = next(i for i in range(1, len(text) + 1) if "".join(text[:i]).count("(") == "".join(text[:i]).count(")"))
+        signature, head, rest = text[:end], text[end], text[end + 1:]
+        lines += [f"## {re.match(r'[a-z_0-9]+', signature[0])[0]}", "", "```text", *(line.removeprefix("  ") for line in signature), "```", ""]
+        lines += [escaped(head.strip().rstrip(".")) + ".", "", escaped(" ".join(" ".join(rest).split())), ""]
     return lines
 
 
@@ -63,11 +63,11 @@ def main():
     if len(found) < 10:
         sys.exit(f"stoker --help lists only {len(found)} subcommands; has its layout changed?")
     for name in found:
-        (out / f"{name}.md").write_text("\n".join(help_of((name,))), encoding="utf-8")
+        (out / f"stoker_{name}.md").write_text("\n".join(help_of((name,))), encoding="utf-8")
     (out / "stages.md").write_text("\n".join(stages()), encoding="utf-8")
     lines = ["# The program", "", "What `stoker SUBCOMMAND --help` says of this version.", "", "| subcommand | what it does |", "|---|---|"]
-    lines += [f"| [stoker {name}]({name}.md) | {escaped(what)} |" for name, what in found.items()]
-    lines += ["", "```{toctree}", ":hidden:", "", *found, "stages", "```", ""]
+    lines += [f"| [stoker {name}](stoker_{name}.md) | {escaped(what)} |" for name, what in found.items()]
+    lines += ["", "```{toctree}", ":hidden:", "", *(f"stoker_{name}" for name in found), "stages", "```", ""]
     (out / "index.md").write_text("\n".join(lines), encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the live pages of wait/: profiles of feeds in which one thing is wrong. starvation.py --out DIR, or --record PROFILE_SCORE
 
-The build draws tools/profile/profile_page.html from what lies in wait/profiles: real runs, recorded once, because a measurement needs a quiet machine.
+DIR/profiles.md begins as wait/profiles.md. The build draws tools/profile/profile_page.html from what lies in wait/profiles: real runs, recorded once, because a measurement needs a quiet machine.
 --record PROFILE_SCORE (the program build/profile_score) measures them again, in about a minute.
 """
 import argparse
@@ -112,15 +112,6 @@ def page_of(profile):
     return PAGE.read_text(encoding="utf-8").replace("__STOKER_PROFILE_JSON__", json.dumps(profile).replace("<", "\\u003c"))
 
 
-INTRO = """# Profiles of starving devices
-
-Each page below is what `stoker profile` writes, drawn from a real run of a feed in which one thing was made wrong on purpose (two cores of an AMD EPYC, an emulated device;
-`tools/docs/generate/starvation.py --record` measures them again). Open one, and compare it with your own `profile.html`: the shapes are the same on any machine, the figures are not.
-
-How to read them: [what to do for each verdict](verdicts.md).
-"""
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=pathlib.Path)
@@ -131,7 +122,7 @@ def main():
     if not arguments.out:
         return
     (arguments.out / "live").mkdir(parents=True, exist_ok=True)
-    lines = [INTRO]
+    lines = [(ROOT / "tools/docs/wait/profiles.md").read_text(encoding="utf-8")]
     for kind in KINDS:
         profile = json.loads((RECORDED / f"{kind.name}.json").read_text(encoding="utf-8"))
         (arguments.out / "live" / f"{kind.name}.html").write_text(page_of(profile), encoding="utf-8")
