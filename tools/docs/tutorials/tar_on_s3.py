@@ -13,6 +13,7 @@
 # `stoker pack` writes the files as they are, here in shards of 1 MiB at most: `train-000000.tar` and so on, as WebDataset has them.
 
 # %%
+import atexit
 import os
 import pathlib
 import shutil
@@ -76,6 +77,7 @@ def start_server():
     command += [f"-{part}.localSocket={folder}/{part}.sock" for part in ("s3", "filer")]
     with open("weed.log", "wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
+    atexit.register(process.kill)
     endpoint = f"http://127.0.0.1:{ports[0]}"
     for _ in range(600):
         try:
