@@ -13,7 +13,7 @@
 # `stoker pack` writes the files as they are, here in shards of 1 MiB at most: `train-000000.tar` and so on, as WebDataset has them.
 
 # %%
-import atexit
+import ctypes
 import os
 import pathlib
 import shutil
@@ -76,8 +76,8 @@ def start_server():
     command += [f"-{part}.port.grpc={port}" for part, port in zip(parts, ports[4:])]
     command += [f"-{part}.localSocket={folder}/{part}.sock" for part in ("s3", "filer")]
     with open("weed.log", "wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    atexit.register(process.kill)
+        # PR_SET_PDEATHSIG: the server is killed when this notebook ends, however that ends.
+        process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=lambda: ctypes.CDLL(None).prctl(1, 9))
     endpoint = f"http://127.0.0.1:{ports[0]}"
     for _ in range(600):
         try:
