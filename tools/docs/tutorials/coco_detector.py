@@ -2,7 +2,7 @@
 # # A COCO detector
 #
 # You draw pictures with boxes, write them as COCO's JSON, feed them with boxes that move with the pixels, and train a small detector. It takes
-# about 40 seconds on two cores, without a GPU and without a download.
+# about 20 seconds on two cores, without a GPU and without a download.
 #
 # ```bash
 # pip install dist/stoker-*-cp312-abi3-*.whl numpy pillow torch

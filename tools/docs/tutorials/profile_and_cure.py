@@ -2,7 +2,7 @@
 # # Profile and cure
 #
 # You measure whether a training loop waits for its pictures, change its loader, and measure again. Then `stoker profile` says what limits a feed
-# on its own. The GPU is emulated: each step sleeps as long as a device would compute. It takes about 30 seconds on two cores.
+# on its own. The GPU is emulated: each step sleeps as long as a device would compute. It takes about 15 seconds on two cores.
 #
 # ```bash
 # pip install dist/stoker-*-cp312-abi3-*.whl torch torchvision

@@ -2,7 +2,7 @@
 # # Ray: cores of other machines
 #
 # Where the cores beside a GPU are too few, workers of Ray fill rows, too: the same bytes. Here Ray runs on this machine alone, which shows all
-# but the network. It takes about 30 seconds on two cores.
+# but the network. It takes about 20 seconds on two cores.
 #
 # ```bash
 # pip install dist/stoker-*-cp312-abi3-*.whl ray numpy pillow

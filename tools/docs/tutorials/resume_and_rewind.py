@@ -2,7 +2,7 @@
 # # Resume and rewind
 #
 # You stop a training within an epoch and go on exactly there, find the step at which the loss jumped, have its batch again, and find the
-# wrong labels that did it. It takes about 20 seconds on two cores, without a GPU.
+# wrong labels that did it. It takes about 15 seconds on two cores, without a GPU.
 #
 # ```bash
 # pip install dist/stoker-*-cp312-abi3-*.whl numpy pillow torch
