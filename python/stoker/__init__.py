@@ -10,7 +10,7 @@ interpreter lock, and hands out fixed-size batches without a copy.
 
 Pixels are a pure function of (seed, epoch, sample id); every batch has the same shape, and the last
 one of an epoch is padded with rows of weight 0; `state_dict()` resumes exactly, even within an
-epoch. python/README.md has everything else.
+epoch. The pages of tools/docs/feed have everything else.
 """
 
 from stoker import augment

@@ -59,6 +59,15 @@ TEST_F(ProfileCommand, AFeedGetsAVerdictAndItsFiles) {
   EXPECT_GT(trace["traceEvents"].size(), 100u);
 }
 
+TEST_F(ProfileCommand, JsonIsAllThatIsPrinted) {
+  const ProgramResult result =
+      run_stoker({"profile", "--data", data_, "--demand", "300", "--batch", "8", "--size", "32",
+                  "--seconds", "0.5", "--workers", "1", "--json", "--out", out_});
+  ASSERT_EQ(result.exit_code, kExitOk) << result.err;
+  EXPECT_EQ(Json::parse(result.out), profile_json());
+  EXPECT_TRUE(std::filesystem::exists(out_ + "/profile.html"));
+}
+
 // The run's own first epoch used to bring the files back, so that the rest was measured warm.
 TEST_F(ProfileCommand, ColdStaysColdForAsLongAsItMeasures) {
   const ProgramResult result =
@@ -68,7 +77,7 @@ TEST_F(ProfileCommand, ColdStaysColdForAsLongAsItMeasures) {
     GTEST_SKIP() << result.err;
   }
   ASSERT_EQ(result.exit_code, kExitOk) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("put out of the page cache, and again before each read"));
+  EXPECT_THAT(result.err, HasSubstr("put out of the page cache, and again before each read"));
   const Json measured = profile_json()["measured"];
   EXPECT_EQ(measured["cached_share"], 0);  // share of the files that were in memory
   EXPECT_GT(measured["steps"], 6);         // more than the 40 files of one epoch
@@ -107,7 +116,7 @@ TEST_F(ProfileCommand, ATrainingIsProfiledAndLeavesNoCheckpoint) {
                                            folder_.path() + "/run"});
   ASSERT_EQ(result.exit_code, kExitOk) << result.err;
   EXPECT_THAT(result.out, HasSubstr("VERDICT"));
-  EXPECT_THAT(result.out, HasSubstr("left out: --out and the receipt, for which a training hashes "
+  EXPECT_THAT(result.err, HasSubstr("left out: --out and the receipt, for which a training hashes "
                                     "every sample; a profile ends by its --seconds"));
   const Json json = profile_json();
   EXPECT_EQ(json["left_out"], Json::array({"--out"}));

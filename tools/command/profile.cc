@@ -23,6 +23,7 @@ struct ProfileArguments {
   double seconds = 10;
   std::string out = "runs/profile";
   bool no_trace = false;
+  bool json = false;
   ProfileFeedArguments feed;
 };
 
@@ -32,12 +33,14 @@ void add_profile_options(CLI::App& app, ProfileArguments& arguments) {
       ->check(CLI::Range(0.5, 3600.0));
   app.add_option("--out", arguments.out, "Folder for profile.json, profile.html and trace.json");
   app.add_flag("--no-trace", arguments.no_trace, "Write no trace.json");
+  app.add_flag("--json", arguments.json, "Print what profile.json has, and no sentences");
   add_profile_feed_options(app, arguments.feed);
 }
 
 // Refuses options of the emulated feed: a training has its own feed, and they would be ignored.
 void refuse_feed_options(const CLI::App& app) {
-  static const std::set<std::string> kOfEveryRun = {"--seconds", "--out", "--no-trace", "--config"};
+  static const std::set<std::string> kOfEveryRun = {"--seconds", "--out", "--no-trace", "--json",
+                                                    "--config"};
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0 || kOfEveryRun.contains(option->get_name())) continue;
     throw std::invalid_argument(
@@ -50,19 +53,25 @@ void write_results(const ProfileArguments& arguments, const ProfileOutcome& outc
   const std::string json = arguments.out + "/profile.json";
   const nlohmann::ordered_json profile = profile_json(outcome.profile);
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;  // names not in UTF-8
-  write_file(json, profile.dump(1, ' ', false, kReplace) + "\n");
-  fmt::print("\n{:<12} {}\n", "profile", json);
+  const std::string whole = profile.dump(1, ' ', false, kReplace) + "\n";
+  write_file(json, whole);
+  // Where the files are is for people; with --json nothing but JSON is printed.
+  const auto say = [&](const std::string& line) {
+    if (!arguments.json) fmt::print("{}", line);
+  };
+  if (arguments.json) fmt::print("{}", whole);
+  say(fmt::format("\n{:<12} {}\n", "profile", json));
   const std::string page = arguments.out + "/profile.html";
   write_file(page, profile_page(profile));
-  fmt::print("{:<12} {}\n", "page", page);
+  say(fmt::format("{:<12} {}\n", "page", page));
   if (arguments.no_trace) return;
   const std::string trace = arguments.out + "/trace.json";
   OutputFile file(trace);
   const int64_t events =
       write_trace([&](std::string_view text) { file.append(text); }, outcome.run, outcome.name_of);
   file.close();
-  fmt::print("{:<12} {} ({} events; open it at ui.perfetto.dev or chrome://tracing)\n", "trace",
-             trace, events);
+  say(fmt::format("{:<12} {} ({} events; open it at ui.perfetto.dev or chrome://tracing)\n",
+                  "trace", trace, events));
 }
 
 std::string command_text(int argc, char** argv) {
@@ -84,6 +93,7 @@ int run_profile(int argc, char** argv) {
       "the profile, which is timed and removed; what of its own options is left out is said.",
       "  stoker profile --data data/imagenette --size 224 --batch 256 --demand 1786\n"
       "  stoker profile --data data/imagenette --demand 1786 --workers 4 --cold\n"
+      "  stoker profile --data data/imagenette --demand 1786 --json\n"
       "  stoker profile --seconds 20 -- train --data data/imagenette --model resnet18 --size "
       "128\n");
   add_profile_options(*app, arguments);
@@ -107,7 +117,9 @@ int run_profile(int argc, char** argv) {
              : profile_feed(arguments.feed, arguments.seconds, arguments.out);
   outcome.profile.command = command_text(argc, argv);
   outcome.profile.version = kBuildVersion;
-  for (const std::string& line : verdict_lines(outcome.profile)) fmt::print("{}\n", line);
+  if (!arguments.json) {
+    for (const std::string& line : verdict_lines(outcome.profile)) fmt::print("{}\n", line);
+  }
   write_results(arguments, outcome);
   return kExitOk;
 }

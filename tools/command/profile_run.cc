@@ -85,13 +85,13 @@ ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double second
   feed.storage = probe_storage(source, {.threads = std::max(1, options.feed.io_threads)});
   if (arguments.cold) {
     outcome.cold = std::make_shared<ColdSource>(source);
-    fmt::print("{} files put out of the page cache, and again before each read\n", source.size());
+    fmt::print(stderr, "{} files put out of the page cache, and again before each read\n",
+               source.size());
   }
-  fmt::print("profiling {} of {} images/s ...\n",
+  fmt::print(stderr, "profiling {} of {} images/s ...\n",
              arguments.devices == 1 ? "an emulated device"
                                     : fmt::format("{} emulated devices", arguments.devices),
              arguments.demand);
-  std::fflush(stdout);
   outcome.profile = profile_emulated(arguments.cold ? *outcome.cold : source, augment, options,
                                      feed, outcome.run);
   return outcome;
@@ -145,7 +145,7 @@ std::vector<std::string> left_out_of(const CLI::App& app) {
 
 void print_left_out(const std::vector<std::string>& options, bool receipt) {
   if (options.empty() && !receipt) return;
-  fmt::print("left out: {}{}{}; a profile ends by its --seconds and writes no run\n",
+  fmt::print(stderr, "left out: {}{}{}; a profile ends by its --seconds and writes no run\n",
              fmt::join(options, ", "), !options.empty() && receipt ? " and " : "",
              receipt ? "the receipt, for which a training hashes every sample" : "");
 }
@@ -228,8 +228,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   fs::create_directories(out);  // fails before the run, not after it
   const std::vector<std::string> left_out = left_out_of(*app);
   print_left_out(left_out, !arguments.no_receipt);
-  fmt::print("profiling the training of {} ...\n", arguments.model);
-  std::fflush(stdout);
+  fmt::print(stderr, "profiling the training of {} ...\n", arguments.model);
   session.start({.limit_workers = measure.limit_workers, .stop = [&] { trainer.request_stop(); }});
   try {
     trainer.run();

@@ -2,11 +2,15 @@
 // sets have: does it name the right stage, does the run with the first recommendation reach the
 // predicted rate, and does that lie in the range that was said? Prints a table (Markdown). CTest
 // does not run it, because it measures times: it needs a quiet machine, and root for control
-// groups, and takes 11 minutes. Exit codes: 0 at least 95 % of the stages are right, 1 fewer are.
+// groups, and takes 11 minutes. With --profiles it writes the profile of each feed instead of
+// trying what it recommends: the pages of tools/docs are drawn from some of them. Exit codes: 0 at
+// least 95 % of the stages are right, 1 fewer are.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -25,6 +29,7 @@ struct Arguments {
   int repeats = 3;
   std::string set = "all";
   std::string only;
+  std::string profiles;  // a folder for what `stoker profile` would write; "": none
 };
 
 struct Result {
@@ -104,8 +109,12 @@ void try_recommendation(const Verdict& verdict, const FaultyFeed& feed, double s
   }
 }
 
-Result score(const FaultScenario& scenario, double seconds) {
-  const Profile found = profile(scenario.feed, seconds, true);
+Result score(const FaultScenario& scenario, double seconds, const std::string& profiles) {
+  Profile found = profile(scenario.feed, seconds, true);
+  if (!profiles.empty()) {
+    found.command = "a feed with one fault: " + scenario.name;
+    std::ofstream(profiles + "/" + scenario.name + ".json") << profile_json(found).dump();
+  }
   const RunMeasurements& measured = found.measurements.measured;
   Result result;
   result.named = found.verdict.limit;
@@ -118,7 +127,7 @@ Result score(const FaultScenario& scenario, double seconds) {
     result.recommendation = "none: the bound";
     result.predicted = found.verdict.bound_samples_per_second;
     result.achieved = scenario.feed.demand;
-  } else {
+  } else if (profiles.empty()) {
     try_recommendation(found.verdict, scenario.feed, 0.6 * seconds, result);
   }
   return result;
@@ -172,6 +181,9 @@ int run(int argc, char** argv) {
   app.add_option("--set", arguments.set, "faults, conditions or all")
       ->check(CLI::IsMember({"faults", "conditions", "all"}));
   app.add_option("--only", arguments.only, "Runs only the feeds whose names contain this");
+  app.add_option("--profiles", arguments.profiles,
+                 "Folder for the profile of each feed, as JSON; then no recommendation is tried")
+      ->check(CLI::ExistingDirectory);
   CLI11_PARSE(app, argc, argv);
   const ScenarioData data;
   std::printf("a sample takes %.2f ms of CPU time, %g cores\n\n", 1e3 * data.sample_cpu_s(),
@@ -183,7 +195,8 @@ int run(int argc, char** argv) {
   const auto score_all = [&](const std::vector<FaultScenario>& scenarios, Tally& tally) {
     for (const FaultScenario& scenario : scenarios) {
       if (scenario.name.find(arguments.only) == std::string::npos) continue;
-      const Result result = score(scenario, scenario.length * arguments.seconds);
+      const Result result =
+          score(scenario, scenario.length * arguments.seconds, arguments.profiles);
       print_row(scenario, result);
       add(scenario, result, tally);
     }
