@@ -94,7 +94,7 @@ def _stores() -> Finding:
     except stoker.StoreError as error:
         if "could not connect" not in str(error):
             return Finding(MISSING, "stores", str(error), "install libcurl4 of the system")
-    except (OSError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         return Finding(MISSING, "stores", str(error), "install libcurl4 of the system")
     return Finding(OK, "stores", "s3://, gs://, az:// and https:// can be read")
 

@@ -64,6 +64,16 @@ def test_a_format_without_its_library_is_missing(monkeypatch):
     assert "libavif" in found["AVIF"].text and "AVIF" not in found["formats"].text
 
 
+def test_a_machine_without_libcurl_lacks_stores(monkeypatch):
+    def refuse(*_, **__):
+        raise RuntimeError("libstoker_curl.so cannot be opened: libcurl.so.4")
+
+    monkeypatch.setattr(stoker, "open", refuse)
+    found = _doctor._stores()
+    assert found.state == _doctor.MISSING
+    assert "libcurl.so.4" in found.text
+
+
 def test_wrong_options_end_with_2():
     assert run("doctor", "--jsn").returncode == 2
 
