@@ -60,7 +60,7 @@ ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output);
 // A library that is opened as a plugin for a format that no reader of ours has.
 struct CodecPluginStatus {
   std::string format;   // "JPEG 2000"
-  std::string library;  // "OpenCV"
+  std::string library;  // "OpenJPEG"
   std::string version;  // "4.6.0"; empty if it cannot be used
   std::string problem;  // why, in one line
 };

@@ -6,8 +6,8 @@
 namespace stoker {
 namespace {
 
-constexpr CodecPluginName kOpencv{"JPEG 2000", "OpenCV", "libopencv-imgcodecs-dev",
-                                  "libstoker_opencv.so"};
+constexpr CodecPluginName kOpenjpeg{"JPEG 2000", "OpenJPEG", "libopenjp2-7-dev",
+                                    "libstoker_openjpeg.so"};
 constexpr CodecPluginName kAvif{"AVIF", "libavif", "libavif-dev and libdav1d-dev",
                                 "libstoker_avif.so"};
 
@@ -31,14 +31,14 @@ const Opened& opened(ImageFormat format) {
     static const Opened avif(kAvif);
     return avif;
   }
-  static const Opened opencv(kOpencv);
-  return opencv;
+  static const Opened openjpeg(kOpenjpeg);
+  return openjpeg;
 }
 
 }  // namespace
 
 const CodecPluginName& codec_plugin_name(ImageFormat format) {
-  return format == ImageFormat::avif ? kAvif : kOpencv;
+  return format == ImageFormat::avif ? kAvif : kOpenjpeg;
 }
 
 const CodecPlugin* open_codec_plugin(ImageFormat format, std::string& problem) {

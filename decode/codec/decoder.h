@@ -3,10 +3,7 @@
 // library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers are parsed
 // here, so info() works and max_pixels holds either way.
 //
-// OpenCV's imgcodecs, which wraps these libraries, is used for JPEG 2000 alone, and libavif for
-// AVIF, both as plugins (codec_plugin.h). For TIFF with alpha, CMYK or planes and for BMP with bit
-// fields OpenCV gives other bytes than Pillow, does not report what it leaves out, and it brings
-// 140 more libraries.
+// OpenJPEG is used for JPEG 2000 and libavif for AVIF, both as plugins (codec_plugin.h).
 //
 // A file that is shorter than its structure says is truncated; PNG checksums are verified.
 // Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame, but of PNG
@@ -47,7 +44,7 @@ namespace stoker {
 //        animated                the first frame, on black
 //  GIF   the first frame         as it is, on its canvas, which has the transparent colour or the
 //                                first one; a palette of shades of gray is the identity
-//  JPEG 2000  gray, RGB, 8 bits  as OpenCV decodes them, which is as Pillow does; alpha is dropped
+//  JPEG 2000  gray, RGB, 8 bits  as they are; alpha is dropped
 //  AVIF  8, 10, 12 bits          as libavif converts them to 8 bits, gray or colours; a clean
 //                                aperture is ignored
 //        alpha                   dropped; divided out where colours were multiplied by it

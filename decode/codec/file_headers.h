@@ -61,8 +61,9 @@ DecodeStatus read_webp_header(std::span<const uint8_t> bytes, WebpHeader& header
 // REQUIRES: the header was read. The box lies on the canvas.
 DecodeStatus find_webp_frame(std::span<const uint8_t> bytes, Size canvas, WebpFrame& frame);
 
-// The boxes and the main header of a JPEG 2000 file (ISO/IEC 15444-1), whose pixels OpenCV decodes.
-// Accepted are the files whose pixels are Pillow's in OpenCV, and whose tables are small compared
+// The boxes and the main header of a JPEG 2000 file (ISO/IEC 15444-1), whose pixels
+// OpenJPEG decodes.
+// Accepted are the files whose pixels are Pillow's, and whose tables are small compared
 // with their pixels, so that a few bytes cannot take much memory: one to four channels of 8 bits
 // without a palette, in RGB or gray, with tiles, precincts and code blocks that are not tiny.
 bool is_jpeg2000(std::span<const uint8_t> bytes);

@@ -113,7 +113,7 @@ DecodeStatus read_avif(std::span<const uint8_t> bytes, CodecHeader& header) {
 // ---- JPEG 2000
 
 DecodeStatus read_jpeg2000(std::span<const uint8_t> bytes, CodecHeader& header) {
-  constexpr int64_t kShare = 4;  // OpenCV takes up to 48 bytes for a pixel
+  constexpr int64_t kShare = 2;  // OpenJPEG takes up to 24 bytes for a pixel
   // Shorter sides than this are refused, too; with it the product does not overflow.
   constexpr int kMaxSide = 1 << 20;
   const DecodeStatus status = read_jpeg2000_header(bytes, header.size);

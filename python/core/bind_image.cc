@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include "python/core/bind.h"
 #include "python/core/image_ops.h"
@@ -92,6 +93,17 @@ Array resize(const nb::ndarray<nb::ro>& image, std::optional<BoxTuple> crop,
   return resize_image(view, request_of(crop, size, flip, filter), pixels);
 }
 
+using PluginTuple = std::tuple<std::string, std::string, std::string, std::string>;
+
+// (format, library, version, problem) of each; one of the last two is empty.
+std::vector<PluginTuple> codec_plugins() {
+  std::vector<PluginTuple> plugins;
+  for (const CodecPluginStatus& plugin : query_codec_plugins()) {
+    plugins.emplace_back(plugin.format, plugin.library, plugin.version, plugin.problem);
+  }
+  return plugins;
+}
+
 }  // namespace
 
 void bind_image(nb::module_& module) {
@@ -106,6 +118,7 @@ void bind_image(nb::module_& module) {
              nb::sig("def resize(image: object, crop: tuple[int, int, int, int] | None, size: "
                      "tuple[int, int] | None, flip: bool, filter: Filter, pixels: PixelPolicy) "
                      "-> Array"));
+  module.def("codec_plugins", codec_plugins);
 }
 
 }  // namespace stoker::python

@@ -1,4 +1,6 @@
-"""`stoker`, or `python -m stoker`: the program, which lies beside this file in a wheel."""
+"""`stoker`, or `python -m stoker`: the program, which lies beside this file in a wheel, and
+`doctor`, which is Python's own and works without the program.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,16 @@ _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stoker")
 
 def main() -> None:
     """Becomes the program, so that signals and the exit code are its own."""
+    words = sys.argv[1:]
+    if words[:1] == ["doctor"]:
+        from stoker import _doctor
+
+        sys.exit(_doctor.main(words[1:]))
+    if words == ["--version"] and not os.path.exists(_PROGRAM):
+        from stoker import __version__
+
+        print(f"stoker {__version__}, the Python package without the program")
+        return
     if not os.path.exists(_PROGRAM):
         sys.exit(
             "stoker: this Python package was built without the program. The wheels of tools/wheel "

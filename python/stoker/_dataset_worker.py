@@ -1,7 +1,8 @@
 """The loop of a worker process of stoker.dataset(), and what an item of the object may be.
 
 A worker process runs this file alone, without the package; only what the object itself needs is
-imported there. The C++ side is core/worker_pool.cc.
+imported there. The C++ side is core/worker_pool.cc. What only such a process needs is imported in
+its functions, because `import stoker` imports this file.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ import importlib.util
 import operator
 import os
 import pickle
-import select
-import signal
-import socket
 import struct
 import sys
 import threading
-import traceback
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import socket
 
 # The kinds of an answer; core/dataset_source.h has the same numbers.
 BYTES, PATH, BAD, READY = range(4)
@@ -63,6 +63,8 @@ def answer(dataset: Any, index: int, asked: Asked) -> Answer:
 
 def described(error: BaseException) -> str:
     """Returns 'ValueError: text (file.py:12, in __getitem__)' in one line."""
+    import traceback
+
     text = " ".join(f"{type(error).__name__}: {error}".split())[:2000]
     frames = traceback.extract_tb(error.__traceback__)
     # The first frame is this module's own.
@@ -196,6 +198,10 @@ def _pnm(height: int, width: int, channels: int, pixels: Any) -> list[Any]:
 
 def main(descriptor: int) -> None:
     """Serves requests until the other side is gone."""
+    import signal
+    import socket
+    import traceback
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     os.set_inheritable(descriptor, False)
@@ -220,6 +226,8 @@ def _leave(code: int) -> None:
 
 def _end_with(descriptor: int) -> None:
     """Ends the process when the other side has gone, even in the middle of an endless item."""
+    import select
+
     poller = select.poll()
     # The end is reported without being asked for.
     poller.register(descriptor, 0)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import struct
-import tempfile
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -72,6 +71,8 @@ class LossWriter:
         state_of: Callable[[], dict[str, Any] | None],
     ):
         if folder is None:
+            import tempfile  # half of what this module would add to `import stoker`
+
             self._temporary = tempfile.TemporaryDirectory()
             folder = self._temporary.name
         self.folder = os.fspath(folder)

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stoker import _core
@@ -86,7 +85,8 @@ class Rewound:
         pictures = _pngs(self._pictures().images)
         figures = "\n".join(_figure(row, pictures[row.row]) for row in self.ranked())
         page = _PAGE.replace("PLACE", place).replace("FIGURES", figures)
-        Path(path).write_text(page, encoding="utf-8")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
 
 
 def rewind(

@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from stoker._adapter import loader_in
@@ -348,12 +347,11 @@ class Watch(Generic[Batch]):
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Writes the report as JSON. OSError: `path` cannot be written."""
-        text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
-        Path(path).write_text(text, encoding="utf-8")
+        _write(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Writes the same page as `stoker profile`. OSError: `path` cannot be written."""
-        Path(path).write_text(profile_page(self.to_dict()), encoding="utf-8")
+        _write(path, profile_page(self.to_dict()))
 
     def _step_number(self) -> int:
         return self._given - 1 if self._inner is None else self._inner._feed.position()[0] - 1
@@ -427,9 +425,15 @@ def _delay_seconds() -> float:
     """Returns how long this thread was ready to run but had no core, since it began; nan:
     unknown."""
     try:
-        return int(Path("/proc/thread-self/schedstat").read_text("ascii").split()[1]) * 1e-9
+        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1]) * 1e-9
     except (OSError, IndexError, ValueError):
         return math.nan
+
+
+def _write(path: str | os.PathLike[str], text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _name(loader: object) -> str:

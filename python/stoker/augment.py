@@ -22,11 +22,14 @@ ValueError, from every function: the stage, the argument, its value and what it 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from stoker import _core, _stages
 from stoker._augment import Augment, Augments, Size, of_pictures
 from stoker._arguments import height_and_width
-from stoker._stages import *  # noqa: F403
+
+if TYPE_CHECKING:
+    from stoker._stages import *  # noqa: F403
 
 __all__ = ["Augment", "draw", "explain"]
 __all__ += _stages.__all__
@@ -78,3 +81,13 @@ def make_spec(
     if size is None:
         size = augment.size or raw_size or 224
     return _core.AugmentSpec(repr(augment), height_and_width("size", size))
+
+
+def __getattr__(name: str) -> object:
+    if name not in _stages.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_stages, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_stages.__all__})

@@ -123,8 +123,8 @@ void add_png_seeds(SeedFolder& seeds) {
 }
 
 // The golden files of all formats; the first byte of a format's own target is that of its part, but
-// for AVIF's, which decodes all of a picture. The pixels of JPEG 2000 are OpenCV's, and the header
-// is codec_headers_fuzz's.
+// for AVIF's, which decodes all of a picture. The pixels of JPEG 2000 are OpenJPEG's, and the
+// header is codec_headers_fuzz's.
 void add_golden_seeds(SeedFolder& seeds) {
   const std::filesystem::path golden = std::filesystem::path(STOKER_GOLDEN_DIR) / "decode";
   uint8_t part = 0;

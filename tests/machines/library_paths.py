@@ -162,7 +162,7 @@ def names_wanted(paths):
         names |= {os.path.basename(path), *elf.needed, *(each for each in elf.opened if "/" not in each)}
         listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=False).stdout
         names |= set(re.findall(r"^\s*(\S+) =>", listed, re.MULTILINE))
-    names |= {f"libstoker_{each}.so" for each in ("mpi", "cuda", "cuda_train", "curl", "avif", "opencv")}
+    names |= {f"libstoker_{each}.so" for each in ("mpi", "cuda", "cuda_train", "curl", "avif", "openjpeg")}
     return sorted(each for each in names if ".so" in each and not re.match(r"(ld-linux.*|libc)\.so", each))
 
 

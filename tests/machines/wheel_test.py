@@ -84,10 +84,13 @@ def listed(wheel):
 
 def expect_contents(wheels):
     with open(os.path.join(HERE, "wheel_contents.txt"), encoding="utf-8") as file:
-        wanted = file.read().splitlines()
+        all_wanted = file.read().splitlines()
     for name in sorted(os.listdir(wheels)):
         if name.startswith("stoker-") and name.endswith(".whl"):
-            changes = list(difflib.unified_diff(wanted, listed(os.path.join(wheels, name)), "wheel_contents.txt", name, n=0, lineterm=""))
+            lines = listed(os.path.join(wheels, name))
+            has_avif = "file stoker/libstoker_avif.so" in lines  # tools/wheel says why it has not
+            wanted = [line for line in all_wanted if has_avif or not re.search("lib(stoker_avif|avif|dav1d|yuv)", line)]
+            changes = list(difflib.unified_diff(wanted, lines, "wheel_contents.txt", name, n=0, lineterm=""))
             assert not changes, "\n".join(changes)
 
 

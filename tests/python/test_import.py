@@ -11,7 +11,8 @@ from conftest import must_run, run_python
 # Each of these takes milliseconds, and is imported where it is needed.
 SLOW = set(
     "asyncio concurrent.futures ctypes email http importlib.metadata importlib.resources logging "
-    "multiprocessing secrets sqlite3 ssl subprocess unittest urllib.request xml zipfile".split()
+    "multiprocessing pathlib secrets selectors socket sqlite3 ssl subprocess tempfile unittest "
+    "urllib.request xml zipfile".split()
 )
 
 

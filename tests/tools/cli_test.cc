@@ -65,7 +65,7 @@ TEST(Cli, InfoPrintsJson) {
   EXPECT_GT(info["memory_bytes"].get<int64_t>(), int64_t{1} << 26);
   EXPECT_EQ(info["devices"][0]["name"], "cpu");
   EXPECT_TRUE(info["libraries"].contains("oneDNN"));
-  for (const char* library : {"OpenCV", "libavif"}) {
+  for (const char* library : {"OpenJPEG", "libavif"}) {
     const auto& codec = info["codecs"][library];
     EXPECT_NE(codec["version"] == "", codec["problem"] == "") << library;
   }

@@ -1,6 +1,6 @@
 # What `cmake --install` gives: the libraries with their public headers, a CMake package and pkg-config files
 # (component `development`), the program, its recipes and, in a shared build, the libraries (`runtime`), the plugins
-# (`mpi`, `cuda`, `opencv`, `avif`, `curl`).
+# (`mpi`, `cuda`, `openjpeg`, `avif`, `curl`).
 #
 # Public headers are those that a consumer needs, and what they include. In the tree they include each other as
 # "decode/image.h"; installed they lie in include/stoker/ and say "stoker/decode/image.h", so that a consumer's include
@@ -172,7 +172,7 @@ function(stoker_install_package)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/train/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/stoker
             COMPONENT runtime)
   endif()
-  foreach(plugin mpi opencv avif curl)
+  foreach(plugin mpi openjpeg avif curl)
     if(TARGET stoker_${plugin})
       install(TARGETS stoker_${plugin} LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT ${plugin})
       stoker_runpath(stoker_${plugin} ${STOKER_PLUGIN_DIR} COMPONENT ${plugin})
