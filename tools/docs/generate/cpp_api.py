@@ -80,7 +80,7 @@ def name_by_path(folder):
     """Breathe finds a file by its name in the index, where Doxygen has the last part alone."""
     def path_of(entry):
         text = (folder / f"{entry[2]}.xml").read_text(encoding="utf-8")
-        return f"{entry[1]}{re.findall(r'<location file=.([^ ]*).', text)[-1].rstrip(chr(34) + '/')}<"
+        return f"{entry[1]}{re.findall('<location file=.([^ >]*?).(?: |/>)', text)[-1]}<"
 
     index = folder / "index.xml"
     text = index.read_text(encoding="utf-8")
