@@ -35,7 +35,8 @@ class InATree(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.root = pathlib.Path(self.folder.name) / "tree"
         self.root.mkdir()
-        for name in ("CMakeLists.txt", "CHANGELOG.md", "CITATION.cff"):
+        (self.root / "tools" / "conda").mkdir(parents=True)
+        for name in ("CMakeLists.txt", "CHANGELOG.md", "CITATION.cff", "tools/conda/recipe.yaml"):
             (self.root / name).write_bytes((ROOT / name).read_bytes())
         changelog = self.root / "CHANGELOG.md"
         changelog.write_text(changelog.read_text().replace("## [", "## [7.8.9] - unreleased\n\n- **new**: a thing\n\n## [", 1))
@@ -54,6 +55,7 @@ class InATree(unittest.TestCase):
         self.assertEqual(self.git("tag", "--points-at", "HEAD").strip(), "v7.8.9")
         self.assertEqual(self.git("status", "--porcelain"), "")
         self.assertIn("project(stoker VERSION 7.8.9 ", (self.root / "CMakeLists.txt").read_text())
+        self.assertIn('\n  version: "7.8.9"', (self.root / "tools/conda/recipe.yaml").read_text())
         self.assertRegex((self.root / "CITATION.cff").read_text(), r"\ndate-released: \d{4}-\d\d-\d\d\nversion: 7\.8\.9\n")
         self.assertEqual((self.root / "CITATION.cff").read_text().count("date-released"), 1)
         self.assertRegex(self.release.section("7.8.9"), r"^## \[7\.8\.9\] - \d{4}-\d\d-\d\d\n\n- \*\*new\*\*: a thing\n$")
