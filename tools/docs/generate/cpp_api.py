@@ -12,6 +12,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDERS = {"pipeline": "Sources, augmentation, the Loader", "staging": "Devices and batches", "decode": "Decoding", "train": "Training"}
+SECTIONS = ("briefdescription detaileddescription innernamespace innerclass define enum typedef func var user-defined public-type public-func "
+            "public-static-func public-attrib public-static-attrib")
 SETTINGS = """
 INPUT = {input}
 RECURSIVE = YES
@@ -87,6 +89,15 @@ def name_by_path(folder):
     index.write_text(re.sub(r'(<compound refid="([^"]*)" kind="file"><name>)[^<]*<', path_of, text), encoding="utf-8")
 
 
+def drop_initializers(folder):
+    """Sphinx's parser of C++ does not know `{.name = value}`; the header itself has the value."""
+    for path in folder.glob("*.xml"):
+        text = path.read_text(encoding="utf-8")
+        new = re.sub(r"<initializer>=? *\{\s*\.(?:(?!</initializer>).)*</initializer>", "", text, flags=re.DOTALL)
+        if new != text:
+            path.write_text(new, encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", required=True, type=pathlib.Path)
@@ -108,7 +119,7 @@ def main():
             said = re.sub(r"([*_<\[\]$#])", r"\\\1", title_of(text, header))
             index.append(f"- [{folder}/{header}]({name}.md): {said}")
             lines = [f"# {folder}/{header}", "", "```cpp", f"#include <stoker/{folder}/{header}>", "```", "",
-                     f"```{{doxygenfile}} stoker/{folder}/{header}", ":project: stoker", ":sections: briefdescription detaileddescription innernamespace define public* enum func typedef var", "```", ""]
+                     f"```{{doxygenfile}} stoker/{folder}/{header}", ":project: stoker", f":sections: {SECTIONS}", "```", ""]
             (options.out / f"{name}.md").write_text("\n".join(lines), encoding="utf-8")
         index.append("")
     (options.out / "index.md").write_text("\n".join([*index, "```{toctree}", ":hidden:", "", *names, "```", ""]), encoding="utf-8")
@@ -116,6 +127,7 @@ def main():
     settings.write_text(SETTINGS.format(input=include, work=options.work), encoding="utf-8")
     subprocess.run(["doxygen", str(settings)], check=True)
     name_by_path(options.work / "xml")
+    drop_initializers(options.work / "xml")
 
 
 if __name__ == "__main__":
