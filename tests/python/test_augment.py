@@ -6,6 +6,7 @@ import ast
 import inspect
 import pickle
 import pydoc
+import re
 import typing
 from pathlib import Path
 
@@ -99,7 +100,7 @@ def test_stages_are_functions_with_these_parameters_and_a_documentation():
         assert function.__annotations__.keys() == {*parameters, "return"}
         assert typing.get_type_hints(function)["return"] is augment.Augment
     shown = pydoc.plain(pydoc.render_doc(augment.random_crop))
-    assert "random_crop(size: 'int | tuple[int, int] | None' = None," in shown
+    assert re.search(r"random_crop\(\s*size: '?int \| tuple\[int, int\] \| None'? = None,", shown)
     assert "A box at a random place" in shown and "torchvision's RandomCrop" in shown
 
 
